@@ -1,0 +1,1 @@
+//! Blocking JSON-RPC over a child process's standard streams.
