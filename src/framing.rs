@@ -186,12 +186,17 @@ impl FrameReader {
 
     fn oversized_line(&mut self, input: &mut dyn BufRead, stop: Stop) -> Result<Step, FrameError> {
         let mut len = self.buffer.len() as u64;
+        let last = self.buffer.last().copied();
         let mut scanner = self.scan_and_keep_head();
         let mut ended = stop == Stop::Newline;
         if stop == Stop::Full {
             let rest = discard(input, Some(b'\n'), &mut scanner)?;
             len += rest.len;
             ended = rest.found;
+            // As in a line that was kept, the carriage return belongs to the line end.
+            if rest.last.or(last) == Some(b'\r') {
+                len -= 1;
+            }
         }
         let sightings = scanner.finish();
         Ok(if ended {
@@ -260,7 +265,7 @@ impl FrameReader {
             if length > limit.saturating_mul(DECLARED_FACTOR) {
                 return Err(FrameError::Declared { length, limit });
             }
-            read_exactly(input, &mut self.buffer, HEAD as u64)?;
+            read_exactly(input, &mut self.buffer, length.min(HEAD as u64))?;
             let mut scanner = self.scan_and_keep_head();
             let left = length.saturating_sub(self.buffer.len() as u64);
             let rest = discard(&mut input.take(left), None, &mut scanner)?;
@@ -486,6 +491,7 @@ fn make_room(buffer: &mut Vec<u8>, most: usize, first: usize) -> usize {
 struct Discarded {
     /// The bytes before the stop byte.
     len: u64,
+    last: Option<u8>,
     found: bool,
 }
 
@@ -495,14 +501,15 @@ fn discard(
     stop: Option<u8>,
     scanner: &mut Scanner,
 ) -> Result<Discarded, FrameError> {
-    let mut len: u64 = 0;
+    let (mut len, mut last) = (0_u64, None);
     loop {
         let (used, found) = match input.fill_buf() {
-            Ok([]) => return Ok(Discarded { len, found: false }),
+            Ok([]) => (0, false),
             Ok(bytes) => {
                 let end = stop.and_then(|stop| find_either(bytes, stop, stop));
                 let used = end.unwrap_or(bytes.len());
                 scanner.feed(&bytes[..used]);
+                last = bytes[..used].last().copied().or(last);
                 (used, end.is_some())
             }
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
@@ -510,8 +517,8 @@ fn discard(
         };
         len = len.saturating_add(used as u64);
         input.consume(used + usize::from(found));
-        if found {
-            return Ok(Discarded { len, found });
+        if found || used == 0 {
+            return Ok(Discarded { len, last, found });
         }
     }
 }

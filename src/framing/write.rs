@@ -146,7 +146,7 @@ fn compact(text: &mut [u8]) -> usize {
 }
 
 /// Writes the header for a body of `length` bytes at the end of its room; gives where it starts.
-fn put_header(room: &mut [u8], length: usize) -> usize {
+pub(super) fn put_header(room: &mut [u8], length: usize) -> usize {
     let mut header = [0; HEADER_ROOM];
     let mut left = header.as_mut_slice();
     // It cannot fail: the room holds the largest number there is.
@@ -165,4 +165,4 @@ fn header_room(framing: Framing) -> usize {
 }
 
 /// `Content-Length: `, the 20 digits of the largest length, and two line ends.
-const HEADER_ROOM: usize = 16 + 20 + 4;
+pub(super) const HEADER_ROOM: usize = 16 + 20 + 4;
