@@ -165,7 +165,8 @@ impl FrameReader {
             self.release();
             let stop = read_line(input, &mut self.buffer, self.limit)?;
             let text = strip(&self.buffer);
-            self.proved |= matches!(text.first(), Some(b'{' | b'['));
+            // Both ends are looked at, since `[INFO] starting` proves nothing.
+            self.proved |= matches!(text, [b'{', .., b'}'] | [b'[', .., b']']);
             if self.buffer.len() > self.limit {
                 return self.oversized_line(input, stop);
             }
@@ -199,6 +200,7 @@ impl FrameReader {
             }
         }
         let sightings = scanner.finish();
+        self.proved |= !sightings.is_empty();
         Ok(if ended {
             Step::Oversized(len, sightings)
         } else {

@@ -1,3 +1,5 @@
+#![allow(clippy::unwrap_used, reason = "a test may fail by panicking")]
+
 use super::*;
 use std::io::{BufReader, Write};
 
@@ -334,8 +336,8 @@ fn a_peer_with_headers_is_noticed_by_one_that_reads_lines() {
     let mismatch = "Mismatch { expected: Lines }";
     assert_eq!(lines(100, block("{}")), [mismatch]);
     assert_eq!(
-        lines(100, "Hello\ncontent-length:5\r\n"),
-        ["body Hello", mismatch]
+        lines(100, "[INFO] hello\ncontent-length:5\r\n"),
+        ["body [INFO] hello", mismatch]
     );
     // It is told at once: the peer may be waiting, and no line end follows its body.
     let mut rest: &[u8] = b"Content-Length: 2\r\n\r\n{}";
@@ -347,6 +349,8 @@ fn a_peer_with_headers_is_noticed_by_one_that_reads_lines() {
         lines(100, "{}\nContent-Length: 2\n")[1],
         "body Content-Length: 2"
     );
+    let long = format!("{{\"x\":\"{}\"}}\nContent-Length: 2\n", "x".repeat(100));
+    assert_eq!(lines(100, long)[1], "body Content-Length: 2");
     assert_eq!(lines(100, "Content-Length: two\n").len(), 1);
 }
 
