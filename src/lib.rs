@@ -1,7 +1,8 @@
 //! Blocking JSON-RPC over a child process's standard streams.
 
-mod scan;
-
 mod framing;
+mod scan;
+mod spec;
 
 pub use framing::{FrameError, Framing};
+pub use spec::{ChildSpec, ChildSpecError};
