@@ -1,0 +1,534 @@
+//! What all who hold a live connection share: the pending calls, the outgoing queue, the process, and the
+//! first cause of the end.
+//!
+//! Callers enter their calls here, the reader finds them again by id, and whoever learns first that the
+//! connection is over says so here, once. The invariant: a call that was entered is taken out exactly
+//! once, by its answer, by its caller giving up, or by the end, and whoever takes it out ends it.
+
+use std::collections::{HashMap, VecDeque};
+use std::convert::Infallible;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
+use std::thread::{self, ThreadId};
+use std::time::{Duration, Instant};
+
+use crossbeam_channel::{Receiver, Sender, bounded};
+use serde_json::value::RawValue;
+
+use crate::child::{Child, Exit, Step, Tail, Waits};
+use crate::clocks::Clocks;
+use crate::dialect::Dialect;
+use crate::error::{AnswerFault, Cause, Closed, Delivery, Limit, Phase, Timeout};
+use crate::framing::FrameError;
+use crate::mailbox::Mailbox;
+use crate::message::{Encoder, Notification, RpcError};
+use crate::outbox::Outbox;
+use crate::survived::Counters;
+use crate::sync::lock;
+
+/// Where a caller finds what belongs to its call, and the end.
+pub(crate) type Inbox = Mailbox<Notification, CallEnd>;
+
+/// How a call ended; its caller makes a result of it.
+#[derive(Debug)]
+pub(crate) enum CallEnd {
+    Result(Box<RawValue>),
+    Rpc(RpcError),
+    Unusable(AnswerFault),
+    Closed(Arc<Closed>, Delivery),
+    Cancelled(Delivery),
+    TimedOut {
+        limit: Limit,
+        after: Duration,
+        delivery: Delivery,
+    },
+}
+
+/// The limits of a connection, as the options set them.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Limits {
+    pub(crate) total: Duration,
+    pub(crate) idle: Duration,
+    pub(crate) human: Duration,
+    /// Bytes of notifications waiting for one reader: a call's caller, the handler, or the program.
+    pub(crate) notifications: usize,
+    pub(crate) replies: usize,
+    pub(crate) close: Waits,
+    pub(crate) drop: Waits,
+}
+
+/// Tells how a connection was closed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Ended {
+    /// How the process ended; `None` where there is no process, or where it was not seen to end even
+    /// after SIGKILL, because the kernel holds it.
+    pub exit: Option<Exit>,
+    /// The step of the closing ladder that ended it.
+    pub step: Step,
+    /// A process that left the child's group, or the other side of a connection without a process, still
+    /// keeps a pipe open: one thread and one descriptor for each such pipe wait until it ends.
+    pub pipes_held: bool,
+}
+
+/// The shared state of a connection.
+#[derive(Debug)]
+pub(crate) struct Link {
+    pub(crate) encoder: Encoder,
+    pub(crate) limits: Limits,
+    pub(crate) outbox: Outbox,
+    pub(crate) counters: Counters,
+    pub(crate) clocks: Clocks,
+    pub(crate) child: Option<Child>,
+    pub(crate) tail: Option<Arc<Tail>>,
+    dialect: RwLock<Arc<Dialect>>,
+    calls: Mutex<Calls>,
+    /// The first cause of the end.
+    closed: OnceLock<Arc<Closed>>,
+    /// The peer reads no more, but may still answer what it has read.
+    input_closed: OnceLock<Arc<Closed>>,
+    /// Disconnected by the end, which wakes everyone who waits on it.
+    end_signal: Mutex<Option<Sender<Infallible>>>,
+    ended: Receiver<Infallible>,
+    heard: AtomicBool,
+    /// Counts reads of the peer's output, so that a looker can tell whether the pipe is still draining.
+    reads: AtomicU64,
+    draining: Mutex<Option<Draining>>,
+    pub(crate) io_threads: Crew,
+    pub(crate) dispatch_thread: Crew,
+    closing: Mutex<Option<Ended>>,
+}
+
+#[derive(Debug)]
+struct Calls {
+    pending: HashMap<u64, Arc<Inbox>>,
+    next: u64,
+    given_up: VecDeque<u64>,
+    open: bool,
+}
+
+/// What is known of a pipe whose process has ended.
+#[derive(Debug)]
+struct Draining {
+    seen: Instant,
+    reads: u64,
+    quiet_since: Instant,
+}
+
+impl Link {
+    pub(crate) fn new(
+        encoder: Encoder,
+        limits: Limits,
+        outbox: Outbox,
+        dialect: Dialect,
+        child: Option<Child>,
+        tail: Option<Arc<Tail>>,
+    ) -> Self {
+        let (end_signal, ended) = bounded(0);
+        Link {
+            encoder,
+            limits,
+            outbox,
+            counters: Counters::default(),
+            clocks: Clocks::default(),
+            child,
+            tail,
+            dialect: RwLock::new(Arc::new(dialect)),
+            calls: Mutex::new(Calls {
+                pending: HashMap::new(),
+                next: 1,
+                given_up: VecDeque::new(),
+                open: true,
+            }),
+            closed: OnceLock::new(),
+            input_closed: OnceLock::new(),
+            end_signal: Mutex::new(Some(end_signal)),
+            ended,
+            heard: AtomicBool::new(false),
+            reads: AtomicU64::new(0),
+            draining: Mutex::default(),
+            io_threads: Crew::new(),
+            dispatch_thread: Crew::new(),
+            closing: Mutex::default(),
+        }
+    }
+
+    pub(crate) fn dialect(&self) -> Arc<Dialect> {
+        self.dialect
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    pub(crate) fn set_dialect(&self, dialect: Dialect) {
+        *self.dialect.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(dialect);
+    }
+
+    /// Why no further call can succeed, if that is so.
+    pub(crate) fn closed(&self) -> Option<&Arc<Closed>> {
+        self.closed.get().or_else(|| self.input_closed.get())
+    }
+
+    /// Whether the connection has ended: nothing that comes from the peer matters any more.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.closed.get().is_some()
+    }
+
+    /// Is disconnected once the connection has ended.
+    pub(crate) fn ended(&self) -> &Receiver<Infallible> {
+        &self.ended
+    }
+
+    // The pending calls.
+
+    /// Enters a new call, so that its answer and its notifications find it before its frame is queued.
+    pub(crate) fn enter(&self) -> Result<(u64, Arc<Inbox>), Arc<Closed>> {
+        let inbox = Arc::new(Mailbox::new(self.limits.notifications));
+        let mut calls = lock(&self.calls);
+        if !calls.open {
+            drop(calls);
+            return Err(self.closed_here_at_least());
+        }
+        let id = calls.next;
+        calls.next += 1;
+        calls.pending.insert(id, inbox.clone());
+        Ok((id, inbox))
+    }
+
+    /// Finds a pending call, for a notification that belongs to it.
+    pub(crate) fn pending(&self, id: u64) -> Option<Arc<Inbox>> {
+        lock(&self.calls).pending.get(&id).cloned()
+    }
+
+    /// Takes out a call that is answered. `None` counts the answer as what it is.
+    pub(crate) fn take_answered(&self, id: u64) -> Option<Arc<Inbox>> {
+        let mut calls = lock(&self.calls);
+        if let Some(inbox) = calls.pending.remove(&id) {
+            return Some(inbox);
+        }
+        if let Some(at) = calls.given_up.iter().position(|given_up| *given_up == id) {
+            // A second answer to it is a duplicate.
+            calls.given_up.remove(at);
+            self.counters.late_answers.bump();
+        } else if (1..calls.next).contains(&id) {
+            self.counters.duplicate_answers.bump();
+        } else {
+            self.counters.unknown_answers.bump();
+        }
+        None
+    }
+
+    /// Takes out the one pending call, if there is exactly one.
+    pub(crate) fn take_lone(&self) -> Option<Arc<Inbox>> {
+        let mut calls = lock(&self.calls);
+        let mut ids = calls.pending.keys().copied();
+        match (ids.next(), ids.next()) {
+            (Some(id), None) => calls.pending.remove(&id),
+            _ => None,
+        }
+    }
+
+    /// Takes out a call without counting: its request was never queued, or a frame that cannot be used
+    /// names it.
+    pub(crate) fn retract(&self, id: u64) -> Option<Arc<Inbox>> {
+        lock(&self.calls).pending.remove(&id)
+    }
+
+    /// Takes out a call that its caller gives up, and tells the peer unless nothing of it was sent or the
+    /// caller wants it quiet. Never blocks. `None`: someone else took the call out and is ending it.
+    pub(crate) fn give_up(&self, id: u64, quiet: bool) -> Option<Delivery> {
+        let mut calls = lock(&self.calls);
+        calls.pending.remove(&id)?;
+        if self.outbox.withdraw(id) {
+            return Some(Delivery::NotSent);
+        }
+        if calls.given_up.len() == GIVEN_UP {
+            calls.given_up.pop_front();
+        }
+        calls.given_up.push_back(id);
+        drop(calls);
+        if !quiet {
+            self.tell_cancelled(id);
+        }
+        Some(Delivery::MaybeRun)
+    }
+
+    /// Tells the peer, in the dialect's way, that a call is of no use any more.
+    pub(crate) fn tell_cancelled(&self, id: u64) {
+        let dialect = self.dialect();
+        let Some(cancel) = &dialect.cancel_calls else {
+            return;
+        };
+        let params: serde_json::Map<_, _> =
+            [(cancel.member.clone(), id.into())].into_iter().collect();
+        // Neither can be over the frame limit in earnest; if it is, nothing can be told.
+        if let Ok(frame) = self.encoder.call(None, &cancel.method, &params) {
+            self.send_urgent(frame);
+        }
+    }
+
+    /// Wakes every caller, so that each looks at the clock again.
+    pub(crate) fn wake_callers(&self) {
+        lock(&self.calls)
+            .pending
+            .values()
+            .for_each(|inbox| inbox.ring());
+        self.outbox.recheck();
+    }
+
+    // What goes out unasked.
+
+    /// Queues a reply, or an array of them.
+    pub(crate) fn reply(&self, json: &[u8]) {
+        match self.encoder.raw(json) {
+            Ok(frame) => self.send_urgent(frame),
+            // Whoever made the reply checked its size; only a limit below an empty reply's comes here.
+            Err(_) => self.counters.unanswered_requests.bump(),
+        }
+    }
+
+    fn send_urgent(&self, frame: crate::framing::Encoded) {
+        if !self.outbox.send_urgent(frame) {
+            self.end(Cause::RepliesUnread {
+                limit: self.limits.replies,
+            });
+        }
+    }
+
+    // The end.
+
+    pub(crate) fn note_message(&self) {
+        self.heard.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn note_read(&self) {
+        self.reads.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Whether the peer has sent any message.
+    pub(crate) fn heard(&self) -> bool {
+        self.heard.load(Ordering::Relaxed)
+    }
+
+    /// Ends the connection, if it has not ended before: the first cause is kept, every pending call ends,
+    /// requests still queued are withdrawn, and nothing enters the queue any more.
+    pub(crate) fn end(&self, cause: Cause) {
+        if self.closed.set(Arc::new(self.explain(cause))).is_err() {
+            return;
+        }
+        let why = self.closed_here_at_least();
+        let unsent = self.outbox.close();
+        let pending = {
+            let mut calls = lock(&self.calls);
+            calls.open = false;
+            std::mem::take(&mut calls.pending)
+        };
+        for (id, inbox) in pending {
+            let delivery = if unsent.contains(&id) {
+                Delivery::NotSent
+            } else {
+                Delivery::MaybeRun
+            };
+            inbox.end(CallEnd::Closed(why.clone(), delivery));
+        }
+        drop(lock(&self.end_signal).take());
+    }
+
+    /// The reader's last word: the output ended, or cannot be read as frames any further.
+    pub(crate) fn output_ended(&self, error: Option<FrameError>) {
+        match error {
+            Some(error) if !matches!(error, FrameError::Io(_)) => self.end(Cause::Framing(error)),
+            error => {
+                // The exit and the last words on stderr belong to the reason, and usually follow at once.
+                let until = Instant::now() + LAST_WORDS;
+                let exit = self.child.as_ref().filter(|_| self.closed.get().is_none());
+                let exit = exit.and_then(|child| child.wait_until(Some(until)));
+                if let Some(tail) = self.tail.as_ref().filter(|_| self.closed.get().is_none()) {
+                    tail.wait_ended(until);
+                }
+                self.end(match (exit, error) {
+                    (Some(exit), _) => Cause::Exited(exit),
+                    (None, Some(error)) => Cause::Framing(error),
+                    (None, None) => Cause::OutputEnded,
+                });
+            }
+        }
+    }
+
+    /// The writer's last word: a write failed, in the middle of that call's request if it is one. Calls
+    /// that the peer has read can still be answered; all others end here.
+    pub(crate) fn input_ended(&self, error: std::io::Error, unfinished: Option<u64>) {
+        // A peer that died says so on its output too, and with its exit status.
+        let _ = self.ended.recv_timeout(LAST_WORDS);
+        if self.closed.get().is_some() {
+            return;
+        }
+        let why = Arc::new(self.explain(Cause::InputClosed(error)));
+        let why = self.input_closed.get_or_init(|| why);
+        let unsent = self
+            .outbox
+            .abandon()
+            .into_iter()
+            .map(|id| (id, Delivery::NotSent));
+        for (id, delivery) in unsent.chain(unfinished.map(|id| (id, Delivery::MaybeRun))) {
+            if let Some(inbox) = self.retract(id) {
+                inbox.end(CallEnd::Closed(why.clone(), delivery));
+            }
+        }
+    }
+
+    /// Looks whether the process has ended, and if so whether its pipe is empty; then the connection
+    /// ends, though another process may keep that pipe open. `true`: look again soon.
+    pub(crate) fn look(&self) -> bool {
+        let Some(exit) = self.child.as_ref().and_then(Child::look) else {
+            return false;
+        };
+        let now = Instant::now();
+        let reads = self.reads.load(Ordering::Relaxed);
+        let mut draining = lock(&self.draining);
+        let draining = draining.get_or_insert(Draining {
+            seen: now,
+            reads,
+            quiet_since: now,
+        });
+        if draining.reads != reads {
+            (draining.reads, draining.quiet_since) = (reads, now);
+        }
+        if now - draining.quiet_since >= LAST_WORDS || now - draining.seen >= DRAIN {
+            self.end(Cause::Exited(exit));
+        }
+        true
+    }
+
+    /// Closes the connection by the ladder and tells how it went. A second closer waits for the first.
+    pub(crate) fn close(&self, waits: Waits) -> Ended {
+        // Held through the whole ladder, which is bounded; nobody else takes it but closers.
+        let mut report = lock(&self.closing);
+        if let Some(ended) = *report {
+            return ended;
+        }
+        let before = self.child.as_ref().and_then(Child::look);
+        self.end(Cause::ClosedHere);
+        let (exit, step) = match (&self.child, before) {
+            (_, Some(exit)) => (Some(exit), Step::AlreadyEnded),
+            (Some(child), None) => child.end(waits),
+            (None, None) => {
+                self.io_threads.wait_gone(waits.after_stdin);
+                (None, Step::StdinClosed)
+            }
+        };
+        let pipes_held = !self.io_threads.wait_gone(JOIN_WAIT);
+        self.dispatch_thread.wait_gone(JOIN_WAIT);
+        *report.insert(Ended {
+            exit,
+            step,
+            pipes_held,
+        })
+    }
+
+    fn explain(&self, cause: Cause) -> Closed {
+        Closed {
+            cause,
+            phase: if self.heard() {
+                Phase::Running
+            } else {
+                Phase::Starting
+            },
+            stderr_tail: self.stderr_tail(),
+            stray_lines: self.counters.stray_quotes(),
+        }
+    }
+
+    /// What is known when a time limit runs out.
+    pub(crate) fn timeout(&self, limit: Limit, after: Duration, delivery: Delivery) -> Timeout {
+        Timeout {
+            limit,
+            after,
+            delivery,
+            heard: self.heard(),
+            stray_lines: self.counters.stray_quotes(),
+            stderr_tail: self.stderr_tail(),
+        }
+    }
+
+    pub(crate) fn stderr_tail(&self) -> Vec<u8> {
+        self.tail
+            .as_ref()
+            .map_or_else(Vec::new, |tail| tail.bytes())
+    }
+
+    /// The cause of the end; for callers who know that there is one.
+    pub(crate) fn closed_here_at_least(&self) -> Arc<Closed> {
+        self.closed()
+            .cloned()
+            .unwrap_or_else(|| Arc::new(self.explain(Cause::ClosedHere)))
+    }
+}
+
+/// The threads of one kind, waited for together and with a bound: a thread that reads a pipe which some
+/// stranger keeps open may never end.
+#[derive(Debug)]
+pub(crate) struct Crew {
+    /// Dropped by the last member, or when all have been hired.
+    hire: Mutex<Option<Sender<Infallible>>>,
+    gone: Receiver<Infallible>,
+    members: Mutex<Vec<ThreadId>>,
+}
+
+impl Crew {
+    fn new() -> Self {
+        let (hire, gone) = bounded(0);
+        Crew {
+            hire: Mutex::new(Some(hire)),
+            gone,
+            members: Mutex::default(),
+        }
+    }
+
+    /// Starts a named thread.
+    pub(crate) fn hire(
+        &self,
+        name: &str,
+        work: impl FnOnce() + Send + 'static,
+    ) -> std::io::Result<()> {
+        let badge = lock(&self.hire).clone();
+        let thread = thread::Builder::new().name(name.into()).spawn(move || {
+            work();
+            drop(badge);
+        })?;
+        lock(&self.members).push(thread.thread().id());
+        // Detached: it is waited for through its badge, with a bound.
+        Ok(())
+    }
+
+    /// Waits until all have ended, for the given time at most. A member that asks does not wait for
+    /// itself, and so for nobody.
+    fn wait_gone(&self, limit: Duration) -> bool {
+        drop(lock(&self.hire).take());
+        if lock(&self.members).contains(&thread::current().id()) {
+            return false;
+        }
+        let done = match Instant::now().checked_add(limit) {
+            Some(until) => self
+                .gone
+                .recv_deadline(until)
+                .err()
+                .is_some_and(|e| e.is_disconnected()),
+            None => self.gone.recv().is_err(),
+        };
+        done
+    }
+}
+
+// How many calls given up are remembered, so that their late answers are told from duplicates.
+const GIVEN_UP: usize = 1024;
+
+// How long the end of a stream waits for what explains it: the exit, and the rest of stderr.
+const LAST_WORDS: Duration = Duration::from_millis(300);
+
+// How long a stranger that keeps writing into a dead child's pipe can put off the end.
+const DRAIN: Duration = Duration::from_secs(2);
+
+// How long a close waits for its threads once the process is gone: far more than they need when nobody
+// else keeps the pipes open, and little enough for a drop to stay under a second.
+const JOIN_WAIT: Duration = Duration::from_millis(100);

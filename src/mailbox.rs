@@ -1,0 +1,210 @@
+//! A queue that is bounded in bytes and never makes its sender wait.
+//!
+//! It carries what the peer sends unasked: to the caller of a call, to the dispatch thread, or to a
+//! program's own loop. At the bound the oldest item goes, and the reader finds the gap in its place with
+//! its size. One end, pushed last, can always be told. Waiting is done on a crossbeam channel of one
+//! place, the bell, so that a reader can wait with a deadline and for several mailboxes at once.
+
+use std::collections::VecDeque;
+use std::sync::Mutex;
+use std::time::Instant;
+
+use crossbeam_channel::{Receiver, Sender, bounded};
+
+use crate::sync::lock;
+
+/// A queue of `T`, ended by an `E`.
+#[derive(Debug)]
+pub(crate) struct Mailbox<T, E> {
+    inbox: Mutex<Inbox<T, E>>,
+    limit: usize,
+    bell: (Sender<()>, Receiver<()>),
+}
+
+#[derive(Debug)]
+struct Inbox<T, E> {
+    posts: VecDeque<Entry<T>>,
+    bytes: usize,
+    news: bool,
+    end: Option<E>,
+}
+
+#[derive(Debug)]
+enum Entry<T> {
+    /// So many items were dropped here.
+    Gap(u64),
+    Item {
+        item: T,
+        cost: usize,
+    },
+}
+
+/// What a reader takes out.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Post<T, E> {
+    Lost(u64),
+    Item(T),
+    /// The last: everything before it was taken.
+    End(E),
+}
+
+impl<T, E> Mailbox<T, E> {
+    pub(crate) fn new(limit: usize) -> Self {
+        let inbox = Inbox {
+            posts: VecDeque::new(),
+            bytes: 0,
+            news: false,
+            end: None,
+        };
+        Mailbox {
+            inbox: Mutex::new(inbox),
+            limit,
+            bell: bounded(1),
+        }
+    }
+
+    /// Puts an item in and gives the number of older ones that had to go for it. An item of cost 0 never
+    /// goes: its sender bounds it otherwise. The newest item always enters, however large.
+    pub(crate) fn push(&self, item: T, cost: usize) -> u64 {
+        let mut inbox = lock(&self.inbox);
+        let mut dropped = 0;
+        while inbox.bytes > 0 && inbox.bytes.saturating_add(cost) > self.limit {
+            inbox.drop_oldest();
+            dropped += 1;
+        }
+        inbox.bytes += cost;
+        inbox.news = true;
+        inbox.posts.push_back(Entry::Item { item, cost });
+        drop(inbox);
+        self.ring();
+        dropped
+    }
+
+    /// Ends the queue. Only the first end is kept, and gives `true`.
+    pub(crate) fn end(&self, end: E) -> bool {
+        let mut inbox = lock(&self.inbox);
+        let first = inbox.end.is_none();
+        inbox.end.get_or_insert(end);
+        drop(inbox);
+        self.ring();
+        first
+    }
+
+    /// Takes what is next; `None` if there is nothing yet.
+    pub(crate) fn pop(&self) -> Option<Post<T, E>> {
+        let mut inbox = lock(&self.inbox);
+        let post = match inbox.posts.pop_front() {
+            Some(Entry::Gap(lost)) => Some(Post::Lost(lost)),
+            Some(Entry::Item { item, cost }) => {
+                inbox.bytes -= cost;
+                Some(Post::Item(item))
+            }
+            None => inbox.end.take().map(Post::End),
+        };
+        // The bell has one place; a second reader must hear of what the first one left.
+        if !inbox.posts.is_empty() || inbox.end.is_some() {
+            self.ring();
+        }
+        post
+    }
+
+    /// Whether the end has come, behind whatever is still to be taken.
+    pub(crate) fn has_ended(&self) -> bool {
+        lock(&self.inbox).end.is_some()
+    }
+
+    /// Whether anything was put in since the last time this was asked.
+    pub(crate) fn has_news(&self) -> bool {
+        std::mem::take(&mut lock(&self.inbox).news)
+    }
+
+    /// Waits for the bell until the given time and tells whether it rang. It rings after each change, and
+    /// may ring for nothing.
+    pub(crate) fn listen(&self, until: Option<Instant>) -> bool {
+        match until {
+            // The sender lives as long as the receiver, in `self`: neither call finds the other side gone.
+            Some(until) => self.bell.1.recv_deadline(until).is_ok(),
+            None => self.bell.1.recv().is_ok(),
+        }
+    }
+
+    /// Wakes a waiting reader, so that it looks at the clock and at the world again.
+    pub(crate) fn ring(&self) {
+        // A full bell is a bell that rings already.
+        let _ = self.bell.0.try_send(());
+    }
+
+    /// The bell itself, for waiting on several at once.
+    pub(crate) fn bell(&self) -> &Receiver<()> {
+        &self.bell.1
+    }
+}
+
+impl<T, E> Inbox<T, E> {
+    fn drop_oldest(&mut self) {
+        let costly = |entry: &Entry<T>| matches!(entry, Entry::Item { cost, .. } if *cost > 0);
+        let Some(at) = self.posts.iter().position(costly) else {
+            return;
+        };
+        if let Some(Entry::Item { cost, .. }) = self.posts.get(at) {
+            self.bytes -= cost;
+        }
+        match at
+            .checked_sub(1)
+            .and_then(|before| self.posts.get_mut(before))
+        {
+            Some(Entry::Gap(lost)) => {
+                *lost += 1;
+                self.posts.remove(at);
+            }
+            _ => self.posts[at] = Entry::Gap(1),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn drain(mailbox: &Mailbox<u32, ()>) -> Vec<Post<u32, ()>> {
+        std::iter::from_fn(|| mailbox.pop()).collect()
+    }
+
+    #[test]
+    fn the_oldest_go_and_the_gap_stands_in_their_place() {
+        let mailbox = Mailbox::new(30);
+        assert_eq!([1, 2, 3].map(|n| mailbox.push(n, 10)), [0, 0, 0]);
+        assert_eq!(mailbox.push(4, 20), 2);
+        assert_eq!(
+            drain(&mailbox),
+            [Post::Lost(2), Post::Item(3), Post::Item(4)]
+        );
+    }
+
+    #[test]
+    fn what_costs_nothing_never_goes_and_keeps_its_place() {
+        let mailbox = Mailbox::new(10);
+        mailbox.push(1, 10);
+        mailbox.push(2, 0);
+        mailbox.push(3, 10);
+        mailbox.push(4, 10);
+        assert_eq!(
+            drain(&mailbox),
+            [Post::Lost(1), Post::Item(2), Post::Lost(1), Post::Item(4)]
+        );
+    }
+
+    #[test]
+    fn an_item_over_the_bound_still_enters_and_the_end_comes_last() {
+        let mailbox = Mailbox::new(10);
+        mailbox.push(1, 5);
+        assert!(mailbox.end(()));
+        assert!(!mailbox.end(()));
+        assert_eq!(mailbox.push(2, usize::MAX), 1);
+        assert_eq!(
+            drain(&mailbox),
+            [Post::Lost(1), Post::Item(2), Post::End(())]
+        );
+        assert_eq!(mailbox.pop(), None);
+    }
+}

@@ -1,0 +1,74 @@
+//! Words of the child's, made fit to stand in an error text: what it wrote to stderr, stray lines of its
+//! stdout, and the messages of its errors.
+//!
+//! Takes bytes or text as they came and gives text without terminal escapes and control characters.
+//! The raw bytes have their own accessors elsewhere; nothing here is fit to be parsed.
+
+use std::borrow::Cow;
+
+/// Gives the text without terminal escape sequences and control characters; line ends and tabs stay.
+pub(crate) fn clean(text: &str) -> Cow<'_, str> {
+    if !text.chars().any(is_unwanted) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len());
+    let mut chars = text.chars().peekable();
+    while let Some(c) = chars.next() {
+        if c != ESCAPE {
+            out.extend(Some(c).filter(|c| !is_unwanted(*c)));
+            continue;
+        }
+        // The whole sequence goes: what is left of half of one would split the words around it.
+        match chars.next() {
+            Some('[') => {
+                while chars
+                    .next_if(|c| !('\u{40}'..='\u{7e}').contains(c))
+                    .is_some()
+                {}
+            }
+            Some(']') => while chars.next_if(|c| !matches!(*c, BELL | ESCAPE)).is_some() {},
+            _ => continue,
+        }
+        // The sequence's last character, unless it is an escape that begins another one.
+        chars.next_if(|c| *c != ESCAPE);
+    }
+    Cow::Owned(out)
+}
+
+/// As [`clean`], from bytes that need not be UTF-8.
+pub(crate) fn clean_bytes(bytes: &[u8]) -> String {
+    clean(&String::from_utf8_lossy(bytes)).into_owned()
+}
+
+fn is_unwanted(c: char) -> bool {
+    c.is_control() && !matches!(c, '\n' | '\t')
+}
+
+const ESCAPE: char = '\u{1b}';
+const BELL: char = '\u{7}';
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn terminal_escapes_go_whole_and_line_ends_stay() {
+        assert_eq!(clean("plain é\n\ttext"), "plain é\n\ttext");
+        assert_eq!(clean("bad s3cr\u{1b}[31m3t\u{1b}[0m\r\n"), "bad s3cr3t\n");
+        assert_eq!(clean("a\u{1b}]0;title\u{7}b\u{1b}]0;t\u{1b}\\c"), "abc");
+        assert_eq!(clean("a\u{1b}(\u{0}b\u{9b}c"), "abc");
+    }
+
+    #[test]
+    fn a_sequence_cut_anywhere_is_survived() {
+        let whole = "x\u{1b}[1;31mred\u{1b}]0;t\u{7}\u{1b}";
+        for end in (0..=whole.len()).filter(|end| whole.is_char_boundary(*end)) {
+            assert!(!clean(&whole[..end]).contains(ESCAPE), "cut at {end}");
+        }
+    }
+
+    #[test]
+    fn bytes_that_are_no_text_are_shown_as_such() {
+        assert_eq!(clean_bytes(b"caf\xe9\0!"), "caf\u{fffd}!");
+    }
+}

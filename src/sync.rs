@@ -1,0 +1,43 @@
+//! Locks and deadlines, as every other file uses them.
+//!
+//! A poisoned lock is taken over: each critical section leaves its data whole, and none runs user code.
+//! A deadline is an `Option<Instant>`; `None`, which any overflow gives, means that there is none.
+
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Locks, taking over a lock whose holder panicked.
+pub(crate) fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Waits on a condition variable once, until the given time; may wake for no reason.
+pub(crate) fn wait_until<'a, T>(
+    condvar: &Condvar,
+    guard: MutexGuard<'a, T>,
+    until: Option<Instant>,
+) -> MutexGuard<'a, T> {
+    match until {
+        None => condvar.wait(guard).unwrap_or_else(PoisonError::into_inner),
+        Some(until) => {
+            let left = until.saturating_duration_since(Instant::now());
+            condvar
+                .wait_timeout(guard, left)
+                .unwrap_or_else(PoisonError::into_inner)
+                .0
+        }
+    }
+}
+
+/// The earlier of two deadlines.
+pub(crate) fn earlier(a: Option<Instant>, b: Option<Instant>) -> Option<Instant> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(a.min(b)),
+        (one, other) => one.or(other),
+    }
+}
+
+/// The deadline that lies `limit` after `start`.
+pub(crate) fn after(start: Instant, limit: Duration) -> Option<Instant> {
+    start.checked_add(limit)
+}
