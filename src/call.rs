@@ -16,9 +16,10 @@ use serde_core::de::DeserializeOwned;
 
 use crate::clocks::{Due, Mark};
 use crate::error::{AnswerFault, Delivery, Error, Limit, Result};
+use crate::json::decode;
 use crate::link::{CallEnd, Inbox, Link};
 use crate::mailbox::Post;
-use crate::message::{EncodeError, Notification, decode};
+use crate::message::{EncodeError, Notification};
 use crate::outbox::{Outgoing, Refused};
 use crate::sync::{after, earlier, lock};
 

@@ -12,16 +12,19 @@ use std::time::{Duration, Instant};
 
 use crate::child::{Child, SpawnError, Tail};
 use crate::dialect::{Arrays, Dialect};
-use crate::dispatch::{Batch, Dispatcher, Incoming, Peer};
+use crate::dispatch::{Dispatcher, Incoming};
 use crate::error::AnswerFault;
 use crate::framing::{Frame, FrameReader};
+use crate::json::member;
 use crate::link::{CallEnd, Link};
 use crate::message::{
-    AnswerId, Encoder, Id, Message, Notification, Outcome, Parsed, RpcError, elements, member,
-    parse, reply, text,
+    AnswerId, Encoder, Id, Message, Notification, Outcome, Parsed, RpcError, elements, parse,
+    reply, text,
 };
 use crate::options::Options;
 use crate::outbox::Outbox;
+use crate::peer::Peer;
+use crate::request::Batch;
 use crate::scan::{Scanner, Sighting};
 use crate::spec::ChildSpec;
 use crate::sync::after;

@@ -9,25 +9,22 @@ use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Select, never};
-use serde_core::Serialize;
-use serde_core::de::DeserializeOwned;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::call::{Call, CallOptions};
 use crate::dialect::{Dialect, OnCancel};
-use crate::error::{Cause, Closed, Delivery, Error, Limit, Result};
-use crate::link::{Ended, Link};
+use crate::error::{Cause, Closed};
+use crate::link::Link;
 use crate::mailbox::{Mailbox, Post};
-use crate::message::{Id, Notification, RpcError, decode_params, reply};
-use crate::outbox::{Outgoing, Refused};
-use crate::survived::Survived;
+use crate::message::{Id, Notification, RpcError};
+use crate::peer::Peer;
+use crate::request::{Batch, Request, Responder, Ticket};
+use crate::survived::Counters;
 use crate::sync::{after, earlier, lock, wait_until};
 
 /// Takes what the peer sends unasked.
@@ -79,261 +76,6 @@ pub trait Handler: Send + Sync + 'static {
     }
 }
 
-/// A cheap handle to a connection, given to handlers; clones name the same connection.
-///
-/// It does not keep the connection open: when the [`Connection`](crate::Connection) is closed or dropped,
-/// every call through a handle fails with [`Error::Closed`].
-#[derive(Debug, Clone)]
-pub struct Peer {
-    pub(crate) link: Arc<Link>,
-}
-
-impl Peer {
-    /// Sends a request and waits for its answer, which it decodes on this thread.
-    ///
-    /// Params that serialise to null are left out. Blocks until the answer, the end of the connection, or
-    /// the total limit, 60 seconds unless set.
-    ///
-    /// # Errors
-    ///
-    /// - [`Error::Rpc`]: the peer answered with an error.
-    /// - [`Error::Timeout`]: a limit ran out; the peer was told.
-    /// - [`Error::Closed`]: the connection ended before the answer.
-    /// - [`Error::Answer`]: the answer is too large, malformed, or not of the type asked for.
-    /// - [`Error::Encode`]: the params cannot be sent.
-    pub fn request<R: DeserializeOwned>(&self, method: &str, params: impl Serialize) -> Result<R> {
-        self.request_with(method, params, &CallOptions::new())
-    }
-
-    /// Sends a request with limits of its own and waits for its answer.
-    ///
-    /// # Errors
-    ///
-    /// As [`request`](Self::request), and [`Error::Cancelled`] if a token of the options was used.
-    pub fn request_with<R: DeserializeOwned>(
-        &self,
-        method: &str,
-        params: impl Serialize,
-        options: &CallOptions,
-    ) -> Result<R> {
-        self.start_with(method, options, |_| params)?.wait()
-    }
-
-    /// Sends a request and gives the call in flight. Blocks only while the outgoing queue is full.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Timeout`], [`Error::Closed`], and [`Error::Encode`], each with nothing sent.
-    pub fn start(&self, method: &str, params: impl Serialize) -> Result<Call> {
-        self.start_with(method, &CallOptions::new(), |_| params)
-    }
-
-    /// Sends a request with limits of its own, whose params are made knowing its id: a progress token, for
-    /// example. What names that id, by the routes of the dialect, then belongs to the call.
-    ///
-    /// # Errors
-    ///
-    /// As [`start`](Self::start), and [`Error::Cancelled`].
-    pub fn start_with<P: Serialize>(
-        &self,
-        method: &str,
-        options: &CallOptions,
-        params: impl FnOnce(u64) -> P,
-    ) -> Result<Call> {
-        Call::start(&self.link, method, options, params)
-    }
-
-    /// Queues a notification; the writer sends it in its turn. Params that serialise to null are left out.
-    ///
-    /// Blocks only while the outgoing queue is full, for the connection's total limit at most.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Timeout`], [`Error::Closed`], and [`Error::Encode`], each with nothing sent.
-    pub fn notify(&self, method: &str, params: impl Serialize) -> Result<()> {
-        let link = &self.link;
-        let frame = link
-            .encoder
-            .call(None, method, &params)
-            .map_err(|error| Error::Encode {
-                method: method.into(),
-                error: Box::new(error),
-            })?;
-        let (start, total) = (link.clocks.mark(), link.limits.total);
-        let sent = link.outbox.send(Outgoing { frame, call: None }, || {
-            Some(link.clocks.due(start, total))
-        });
-        let delivery = Delivery::NotSent;
-        sent.map_err(|refused| match refused {
-            Refused::Closed => Error::Closed {
-                method: method.into(),
-                delivery,
-                why: link.closed_here_at_least(),
-            },
-            Refused::TimedOut | Refused::GivenUp => Error::Timeout {
-                method: method.into(),
-                detail: Box::new(link.timeout(Limit::Total, total, delivery)),
-            },
-        })
-    }
-
-    /// Closes the connection and tells how it went. Idempotent, from any thread, handlers included; a second
-    /// closer waits for the first.
-    ///
-    /// Pending calls end at once, queued notifications and replies are written, stdin is closed; then it
-    /// waits (2 s unless set), sends SIGTERM to the process group, waits (2 s unless set), sends SIGKILL,
-    /// and reaps. It blocks for these waits at most, and about 2 s more if the kernel holds the process.
-    pub fn close(&self) -> Ended {
-        self.link.close(self.link.limits.close)
-    }
-
-    /// Why the connection ended, if it has: the first cause.
-    pub fn closed(&self) -> Option<Arc<Closed>> {
-        self.link.closed().cloned()
-    }
-
-    /// What the connection overlooked so far.
-    pub fn survived(&self) -> Survived {
-        self.link.counters.snapshot()
-    }
-
-    /// The last bytes of the child's stderr, raw; 64 KiB at most unless set. Empty where stderr is not
-    /// captured.
-    pub fn stderr_tail(&self) -> Vec<u8> {
-        self.link.stderr_tail()
-    }
-
-    /// The process id of the child, where there is one. After its end it may be another process's.
-    pub fn pid(&self) -> Option<u32> {
-        self.link.child.as_ref().map(|child| child.pid())
-    }
-
-    /// Changes the dialect, from the next message on.
-    pub fn set_dialect(&self, dialect: Dialect) {
-        self.link.set_dialect(dialect);
-    }
-
-    /// Lets every clock of the connection stand still while a person is asked: the limits of all its calls
-    /// go on when the guard is dropped, or after the human limit, 10 minutes unless set.
-    #[must_use = "the clocks go on when the guard is dropped"]
-    pub fn stop_clocks(&self) -> ClocksStopped {
-        let question = self.link.clocks.stop(self.link.limits.human);
-        ClocksStopped {
-            link: self.link.clone(),
-            question,
-        }
-    }
-}
-
-/// While it lives, the clocks of a connection stand still.
-#[derive(Debug)]
-pub struct ClocksStopped {
-    link: Arc<Link>,
-    question: u64,
-}
-
-impl Drop for ClocksStopped {
-    fn drop(&mut self) {
-        self.link.clocks.resume(self.question);
-        self.link.wake_callers();
-    }
-}
-
-/// A request of the peer.
-#[derive(Debug)]
-pub struct Request {
-    method: String,
-    params: Option<Box<RawValue>>,
-    ticket: Arc<Ticket>,
-}
-
-impl Request {
-    /// Its id, as the peer wrote it.
-    pub fn id(&self) -> &Id {
-        &self.ticket.id
-    }
-
-    /// The method.
-    pub fn method(&self) -> &str {
-        &self.method
-    }
-
-    /// The params as the peer wrote them; `None` where there are none.
-    pub fn params(&self) -> Option<&RawValue> {
-        self.params.as_deref()
-    }
-
-    /// Decodes the params; absent ones decode as `null`.
-    ///
-    /// # Errors
-    ///
-    /// The params are not of the type asked for: an error to answer with as it is (-32602).
-    pub fn decode<T: DeserializeOwned>(&self) -> Result<T, RpcError> {
-        decode_params(self.params())
-            .map_err(|error| RpcError::new(RpcError::INVALID_PARAMS, error.to_string()))
-    }
-
-    /// Tells whether the answer is of no use any more: the peer withdrew the request, or the connection
-    /// has ended.
-    pub fn is_cancelled(&self) -> bool {
-        self.ticket.is_cancelled()
-    }
-}
-
-/// Answers one request that was taken from the queue.
-///
-/// Dropping it answers with an internal error (-32603), so that the peer never waits for nothing.
-#[derive(Debug)]
-pub struct Responder {
-    ticket: Arc<Ticket>,
-    batch: Option<Arc<Batch>>,
-}
-
-impl Responder {
-    /// Sends the answer. Never blocks; after the end of the connection, and after the peer withdrew the
-    /// request in a dialect that wants no answer then, it does nothing.
-    pub fn answer(self, outcome: Result<Value, RpcError>) {
-        self.send(outcome);
-    }
-
-    fn send(&self, outcome: Result<Value, RpcError>) {
-        let ticket = &self.ticket;
-        if ticket.answered.swap(true, Ordering::SeqCst) {
-            return;
-        }
-        let link = &ticket.link;
-        if ticket.withdrawn.load(Ordering::SeqCst) && ticket.on_cancel == OnCancel::NoReply {
-            link.counters.unanswered_requests.bump();
-            return;
-        }
-        let too_large = || {
-            let error = RpcError::new(
-                RpcError::INTERNAL_ERROR,
-                "the result is over the frame limit",
-            );
-            reply(&ticket.id, Err::<&Value, _>(&error))
-        };
-        let json = match reply(&ticket.id, outcome.as_ref()) {
-            Ok(json) if json.len() > link.encoder.limit => too_large(),
-            json => json,
-        };
-        match (json, &self.batch) {
-            (Ok(json), Some(batch)) => lock(&batch.replies).push(json),
-            (Ok(json), None) => link.reply(&json),
-            (Err(_), _) => link.counters.unanswered_requests.bump(),
-        }
-    }
-}
-
-impl Drop for Responder {
-    fn drop(&mut self) {
-        self.send(Err(RpcError::new(
-            RpcError::INTERNAL_ERROR,
-            "the request was dropped unanswered",
-        )));
-    }
-}
-
 /// Something the peer sent unasked, as a program that runs its own loop takes it.
 #[derive(Debug)]
 #[non_exhaustive]
@@ -346,55 +88,6 @@ pub enum Incoming {
     Lost(u64),
     /// The connection has ended; nothing more will come.
     Closed(Arc<Closed>),
-}
-
-/// What a request's handler and its answer have in common.
-struct Ticket {
-    link: Arc<Link>,
-    id: Id,
-    on_cancel: OnCancel,
-    withdrawn: AtomicBool,
-    answered: AtomicBool,
-}
-
-impl Ticket {
-    fn is_cancelled(&self) -> bool {
-        self.withdrawn.load(Ordering::SeqCst) || self.link.closed().is_some()
-    }
-}
-
-impl fmt::Debug for Ticket {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Ticket")
-            .field("id", &self.id)
-            .finish_non_exhaustive()
-    }
-}
-
-/// The replies to the requests of one array; they go out together when the last is in.
-#[derive(Debug)]
-pub(crate) struct Batch {
-    link: Arc<Link>,
-    replies: Mutex<Vec<Vec<u8>>>,
-}
-
-impl Batch {
-    pub(crate) fn new(link: &Arc<Link>) -> Arc<Self> {
-        Arc::new(Batch {
-            link: link.clone(),
-            replies: Mutex::default(),
-        })
-    }
-}
-
-impl Drop for Batch {
-    fn drop(&mut self) {
-        let replies = std::mem::take(&mut *lock(&self.replies));
-        if !replies.is_empty() {
-            self.link
-                .reply(&[b"[", replies.join(&b","[..]).as_slice(), b"]"].concat());
-        }
-    }
 }
 
 /// Who takes what the peer sends unasked.
@@ -447,7 +140,6 @@ struct Job {
     came: Instant,
     /// How many notifications came before it.
     after: u64,
-    cost: usize,
 }
 
 impl Dispatcher {
@@ -509,89 +201,80 @@ impl Dispatcher {
         batch: Option<Arc<Batch>>,
         dialect: &Dialect,
     ) {
-        let cost =
-            method.len() + params.as_ref().map_or(0, |raw| raw.get().len()) + size_of::<Job>();
+        if !dialect.answers_requests {
+            return self.counters().unanswered_requests.bump();
+        }
         let on_cancel = dialect
             .cancelled_requests
             .as_ref()
             .map_or(OnCancel::NoReply, |(_, then)| *then);
-        let ticket = Arc::new(Ticket {
-            link: self.peer.link.clone(),
-            id,
-            on_cancel,
-            withdrawn: AtomicBool::new(false),
-            answered: AtomicBool::new(!dialect.answers_requests),
-        });
-        let responder = Responder {
-            ticket: ticket.clone(),
-            batch,
-        };
-        if !dialect.answers_requests {
-            self.counters().unanswered_requests.bump();
-            return;
-        }
-        if let Some((_, result)) = dialect
+        let (request, responder) =
+            Request::new(&self.peer.link, id, method, params, batch, on_cancel);
+        let at_once = dialect
             .answered_at_once
             .iter()
-            .find(|(name, _)| *name == method)
-        {
-            responder.answer(Ok(result.clone()));
-            return;
+            .find(|(method, _)| method == request.method());
+        if let Some((_, result)) = at_once {
+            return responder.answer(Ok(result.clone()));
         }
         let refuse = |responder: Responder, error| {
             self.counters().refused_requests.bump();
             responder.answer(Err(error));
         };
-        if matches!(self.taker, Taker::Nobody) {
-            return refuse(responder, RpcError::method_not_found(&method));
-        }
+        let has_handler = match &self.taker {
+            Taker::Nobody => {
+                return refuse(responder, RpcError::method_not_found(request.method()));
+            }
+            Taker::Handler(_) => true,
+            Taker::Queue => false,
+        };
+        let cost = request.cost();
         let mut requests = lock(&self.requests);
-        let runs = matches!(self.taker, Taker::Handler(_)) && requests.running < MAX_RUNNING;
-        let full = requests.waiting_count >= MAX_WAITING
-            || (requests.waiting_bytes > 0 && requests.waiting_bytes + cost > MAX_WAITING_BYTES);
-        if full && !runs {
-            drop(requests);
-            return refuse(responder, too_many());
-        }
         requests.open.retain(|ticket| ticket.strong_count() > 0);
-        requests.open.push(Arc::downgrade(&ticket));
-        let request = Request {
-            method,
-            params,
-            ticket,
-        };
-        let job = Job {
-            request,
-            responder,
-            came: Instant::now(),
-            after: requests.notified,
-            cost,
-        };
-        if runs {
+        if has_handler && requests.running < MAX_RUNNING {
+            requests.open.push(Arc::downgrade(request.ticket()));
             requests.running += 1;
+            let after = requests.notified;
             drop(requests);
-            self.start(job);
-            return;
+            return self.start(Job {
+                request,
+                responder,
+                came: Instant::now(),
+                after,
+            });
         }
+        if !requests.has_room(cost) {
+            drop(requests);
+            let error = RpcError::new(RpcError::INTERNAL_ERROR, "too many requests are waiting");
+            return refuse(responder, error);
+        }
+        requests.open.push(Arc::downgrade(request.ticket()));
         requests.waiting_count += 1;
         requests.waiting_bytes += cost;
-        if matches!(self.taker, Taker::Handler(_)) {
-            requests.waiting.push_back(job);
+        if has_handler {
+            let after = requests.notified;
+            requests.waiting.push_back(Job {
+                request,
+                responder,
+                came: Instant::now(),
+                after,
+            });
         } else {
             drop(requests);
             // It costs nothing there because it is bounded here, and must never be dropped silently.
-            self.backlog
-                .push(Incoming::Request(job.request, job.responder), 0);
+            self.backlog.push(Incoming::Request(request, responder), 0);
         }
     }
 
     /// Marks a request as withdrawn by the peer; one that is unknown or answered is ignored.
     pub(crate) fn withdrawn(&self, id: &Id) {
         let requests = lock(&self.requests);
-        let mut open = requests.open.iter().filter_map(Weak::upgrade);
-        if let Some(ticket) = open.find(|t| t.id == *id && !t.answered.load(Ordering::SeqCst)) {
-            ticket.withdrawn.store(true, Ordering::SeqCst);
-        }
+        // The first that is meant; a peer that reuses ids withdraws its oldest.
+        let _ = requests
+            .open
+            .iter()
+            .filter_map(Weak::upgrade)
+            .any(|ticket| ticket.withdraw(id));
     }
 
     // The requests' own threads.
@@ -620,7 +303,7 @@ impl Dispatcher {
                 requests.running -= 1;
                 return;
             };
-            requests.taken(next.cost);
+            requests.taken(next.request.cost());
             job = next;
         }
     }
@@ -634,11 +317,7 @@ impl Dispatcher {
             request, responder, ..
         } = job;
         if request.is_cancelled() {
-            let code = match request.ticket.on_cancel {
-                OnCancel::Reply { code } => code,
-                OnCancel::NoReply => RpcError::INTERNAL_ERROR,
-            };
-            return responder.answer(Err(RpcError::new(code, "the request was cancelled")));
+            return responder.answer_withdrawn();
         }
         // What a panic leaves behind in the handler is the handler's; nothing of ours is shared with it.
         let outcome = catch_unwind(AssertUnwindSafe(|| handler.request(&self.peer, request)));
@@ -786,29 +465,22 @@ impl Dispatcher {
         ready.is_some()
     }
 
-    fn counters(&self) -> &crate::survived::Counters {
+    fn counters(&self) -> &Counters {
         &self.peer.link.counters
     }
 }
 
 impl Requests {
+    /// One request may always wait, or one over the bound could never be answered.
+    fn has_room(&self, cost: usize) -> bool {
+        self.waiting_count == 0
+            || (self.waiting_count < MAX_WAITING && self.waiting_bytes + cost <= MAX_WAITING_BYTES)
+    }
+
     fn taken(&mut self, cost: usize) {
         self.waiting_count -= 1;
         self.waiting_bytes -= cost;
     }
-}
-
-impl Request {
-    fn cost(&self) -> usize {
-        self.method.len() + self.params().map_or(0, |raw| raw.get().len()) + size_of::<Job>()
-    }
-}
-
-fn too_many() -> RpcError {
-    RpcError::new(
-        RpcError::INTERNAL_ERROR,
-        "too many requests are waiting to be handled",
-    )
 }
 
 // A person may need minutes for each; more at once than this is a peer out of control.

@@ -8,11 +8,12 @@ use std::borrow::Cow;
 use std::fmt;
 use std::io::Write;
 
-use serde_core::de::{Deserialize, DeserializeOwned, Deserializer, IgnoredAny, MapAccess, Visitor};
+use serde_core::de::DeserializeOwned;
 use serde_core::ser::{Serialize, Serializer};
 use serde_json::value::RawValue;
 
 use crate::framing::{BreaksFraming, Encoded, FrameWriter, Framing};
+use crate::json::{decode, decode_params, members};
 use crate::quote::clean;
 
 /// The id of a peer's request. Integer and string ids are told apart, also when shown: `92` and `"92"`.
@@ -130,24 +131,19 @@ impl RpcError {
     /// Reads the `error` member, whatever it is: an error that is no object, or whose code is no
     /// integer, is still the peer's refusal and keeps its words.
     fn from_json(raw: &RawValue) -> Self {
-        let Ok(members) = serde_json::from_str::<ErrorMembers<'_>>(raw.get()) else {
-            return RpcError {
-                code: 0,
-                message: plain_text(raw),
-                data: None,
-            };
+        let Ok([code, message, data]) = members(raw.get(), ["code", "message", "data"]) else {
+            return RpcError::new(0, plain_text(raw));
         };
-        let code = members.code.map_or(0, |code| {
+        let code = code.map_or(0, |code| {
             let code = code.get().trim_matches('"');
             // A float is a sloppy encoder's integer; the cast saturates.
             code.parse()
                 .unwrap_or_else(|_| code.parse().map_or(0, |code: f64| code as i64))
         });
-        let message = members.message.map_or_else(String::new, plain_text);
         RpcError {
             code,
-            message,
-            data: members.data.map(ToOwned::to_owned),
+            message: message.map_or_else(String::new, plain_text),
+            data: data.map(ToOwned::to_owned),
         }
     }
 }
@@ -279,18 +275,15 @@ pub(crate) fn elements(text: &str) -> Option<Vec<&RawValue>> {
 
 /// Reads one message; `None` means that the text is none, whatever else it may be.
 pub(crate) fn parse(text: &str) -> Option<Parsed> {
-    let envelope: Envelope<'_> = serde_json::from_str(text).ok()?;
-    let mut deviations = u64::from(envelope.jsonrpc.is_none_or(|raw| raw.get() != "\"2.0\""));
+    let names = ["jsonrpc", "id", "method", "params", "result", "error"];
+    let [jsonrpc, id, method, params, result, error] = members(text, names).ok()?;
+    let mut deviations = u64::from(jsonrpc.is_none_or(|raw| raw.get() != "\"2.0\""));
     let params = || {
-        envelope
-            .params
+        params
             .filter(|raw| raw.get() != "null")
             .map(ToOwned::to_owned)
     };
-    let message = match (
-        envelope.method.filter(|raw| raw.get() != "null"),
-        envelope.id,
-    ) {
+    let message = match (method.filter(|raw| raw.get() != "null"), id) {
         (Some(method), Some(id)) => Message::Request {
             id: Id::from_json(id.get())?,
             method: decode(method).ok()?,
@@ -301,12 +294,12 @@ pub(crate) fn parse(text: &str) -> Option<Parsed> {
             params: params(),
         }),
         (None, id) => {
-            let error = envelope.error.filter(|raw| raw.get() != "null");
-            let members = (envelope.jsonrpc, envelope.result, envelope.error);
-            if matches!(members, (None, None, None)) || (id.is_none() && error.is_none()) {
+            let looks_like_one = jsonrpc.is_some() || result.is_some() || error.is_some();
+            let error = error.filter(|raw| raw.get() != "null");
+            if !looks_like_one || (id.is_none() && error.is_none()) {
                 return None;
             }
-            let outcome = match (error, envelope.result) {
+            let outcome = match (error, result) {
                 (Some(error), result) => {
                     // An error beside a result is an error: no success may be made of a refusal.
                     deviations += u64::from(result.is_some_and(|raw| raw.get() != "null"));
@@ -323,33 +316,6 @@ pub(crate) fn parse(text: &str) -> Option<Parsed> {
     Some(Parsed {
         message,
         deviations,
-    })
-}
-
-/// Decodes raw text. Half of a surrogate pair, which JavaScript writes when it cuts a string inside one,
-/// is replaced by U+FFFD where the text cannot be decoded otherwise.
-pub(crate) fn decode<T: DeserializeOwned>(raw: &RawValue) -> Result<T, serde_json::Error> {
-    serde_json::from_str(raw.get()).or_else(|error| match without_lone_surrogates(raw.get()) {
-        Some(repaired) => serde_json::from_str(&repaired),
-        None => Err(error),
-    })
-}
-
-/// Decodes params; absent ones decode as `null`.
-pub(crate) fn decode_params<T: DeserializeOwned>(
-    params: Option<&RawValue>,
-) -> Result<T, serde_json::Error> {
-    decode(params.unwrap_or(RawValue::NULL))
-}
-
-/// Finds the raw value at a path of member names inside an object.
-pub(crate) fn member<'a>(raw: &'a RawValue, path: &[impl AsRef<str>]) -> Option<&'a RawValue> {
-    path.iter().try_fold(raw, |raw, name| {
-        let mut deserializer = serde_json::Deserializer::from_str(raw.get());
-        deserializer
-            .deserialize_map(Member(name.as_ref()))
-            .ok()
-            .flatten()
     })
 }
 
@@ -453,146 +419,9 @@ pub(crate) fn reply(
     Ok(out)
 }
 
-/// The members of a message at depth 1, each present one as raw text, so that null and absent differ.
-/// Of duplicate members the last one counts, as in `serde_json::Value`.
-#[derive(Default)]
-struct Envelope<'a> {
-    jsonrpc: Option<&'a RawValue>,
-    id: Option<&'a RawValue>,
-    method: Option<&'a RawValue>,
-    params: Option<&'a RawValue>,
-    result: Option<&'a RawValue>,
-    error: Option<&'a RawValue>,
-}
-
-/// The members of an error object.
-#[derive(Default)]
-struct ErrorMembers<'a> {
-    code: Option<&'a RawValue>,
-    message: Option<&'a RawValue>,
-    data: Option<&'a RawValue>,
-}
-
-/// Reads an object into a struct of raw members. serde's derive would pull in the crate of that name,
-/// and its `Option` would take null for absent.
-macro_rules! raw_members {
-    ($name:ident { $($field:ident),+ }) => {
-        impl<'de: 'a, 'a> Deserialize<'de> for $name<'a> {
-            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                struct Members;
-                impl<'de> Visitor<'de> for Members {
-                    type Value = $name<'de>;
-                    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                        f.write_str("an object")
-                    }
-                    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<$name<'de>, A::Error> {
-                        let mut members = $name::default();
-                        while let Some(Key(key)) = map.next_key()? {
-                            match &*key {
-                                $(stringify!($field) => members.$field = Some(map.next_value()?),)+
-                                _ => { map.next_value::<IgnoredAny>()?; }
-                            }
-                        }
-                        Ok(members)
-                    }
-                }
-                deserializer.deserialize_map(Members)
-            }
-        }
-    };
-}
-
-raw_members!(Envelope {
-    jsonrpc,
-    id,
-    method,
-    params,
-    result,
-    error
-});
-raw_members!(ErrorMembers {
-    code,
-    message,
-    data
-});
-
-/// A member's name, borrowed where it holds no escapes.
-struct Key<'a>(Cow<'a, str>);
-
-impl<'de: 'a, 'a> Deserialize<'de> for Key<'a> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Name;
-        impl<'de> Visitor<'de> for Name {
-            type Value = Key<'de>;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a member name")
-            }
-            fn visit_borrowed_str<E>(self, name: &'de str) -> Result<Key<'de>, E> {
-                Ok(Key(Cow::Borrowed(name)))
-            }
-            fn visit_str<E>(self, name: &str) -> Result<Key<'de>, E> {
-                Ok(Key(Cow::Owned(name.to_owned())))
-            }
-        }
-        deserializer.deserialize_str(Name)
-    }
-}
-
-/// Finds one member of an object, the last of that name.
-struct Member<'n>(&'n str);
-
-impl<'de> Visitor<'de> for Member<'_> {
-    type Value = Option<&'de RawValue>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an object")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        let mut found = None;
-        while let Some(Key(key)) = map.next_key()? {
-            if key == self.0 {
-                found = Some(map.next_value()?);
-            } else {
-                map.next_value::<IgnoredAny>()?;
-            }
-        }
-        Ok(found)
-    }
-}
-
 /// A JSON string's text, or the JSON text of anything else.
 fn plain_text(raw: &RawValue) -> String {
     decode(raw).unwrap_or_else(|_| raw.get().to_owned())
-}
-
-/// Replaces each `\uD800`..`\uDFFF` escape that has no partner; `None` if there is no such escape.
-fn without_lone_surrogates(json: &str) -> Option<String> {
-    let mut out = String::with_capacity(json.len());
-    let mut rest = json;
-    let mut found = false;
-    while let Some(at) = rest.find('\\') {
-        out.push_str(&rest[..at]);
-        rest = &rest[at..];
-        let (keep, skip) = match (escaped_unit(rest), rest.get(6..).and_then(escaped_unit)) {
-            (Some(0xd800..=0xdbff), Some(0xdc00..=0xdfff)) => (true, 12),
-            (Some(0xd800..=0xdfff), _) => (false, 6),
-            // Any other escape is two characters as far as this search goes: `\\` must not begin one.
-            _ => (true, 2.min(rest.len())),
-        };
-        // An escaped character beyond ASCII is no JSON; it is left for the decoder to refuse.
-        let (escape, tail) = rest.split_at_checked(skip)?;
-        out.push_str(if keep { escape } else { "\\ufffd" });
-        found |= !keep;
-        rest = tail;
-    }
-    out.push_str(rest);
-    found.then_some(out)
-}
-
-/// The code unit of a `\uXXXX` escape at the beginning of the text.
-fn escaped_unit(text: &str) -> Option<u16> {
-    u16::from_str_radix(text.strip_prefix("\\u")?.get(..4)?, 16).ok()
 }
 
 const PARAMS: &[u8] = br#","params":"#;

@@ -12,10 +12,12 @@ use serde_json::Value;
 
 use crate::child::{ProcessGroup, Stderr, Waits};
 use crate::dialect::Dialect;
-use crate::dispatch::{Handler, OnStderr, Peer, Request, Taker};
+use crate::dispatch::{Handler, OnStderr, Taker};
 use crate::framing::Framing;
 use crate::link::Limits;
 use crate::message::{Notification, RpcError};
+use crate::peer::Peer;
+use crate::request::Request;
 
 /// How a connection is made.
 ///

@@ -1,0 +1,122 @@
+//! Raw JSON text, read no further than needed.
+//!
+//! Finds the members of an object as raw text and decodes raw text into a caller's type, without building
+//! a value on the way. Present and null are told apart everywhere.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde_core::de::{Deserialize, DeserializeOwned, Deserializer, IgnoredAny, MapAccess, Visitor};
+use serde_json::value::RawValue;
+
+/// Decodes raw text. Half of a surrogate pair, which JavaScript writes when it cuts a string inside one,
+/// is replaced by U+FFFD where the text cannot be decoded otherwise.
+pub(crate) fn decode<T: DeserializeOwned>(raw: &RawValue) -> Result<T, serde_json::Error> {
+    serde_json::from_str(raw.get()).or_else(|error| match without_lone_surrogates(raw.get()) {
+        Some(repaired) => serde_json::from_str(&repaired),
+        None => Err(error),
+    })
+}
+
+/// Decodes params; absent ones decode as `null`.
+pub(crate) fn decode_params<T: DeserializeOwned>(
+    params: Option<&RawValue>,
+) -> Result<T, serde_json::Error> {
+    decode(params.unwrap_or(RawValue::NULL))
+}
+
+/// Finds the members of these names in the text of one object. Of duplicates the last one counts, as in
+/// `serde_json::Value`.
+pub(crate) fn members<'a, const N: usize>(
+    object: &'a str,
+    names: [&str; N],
+) -> Result<[Option<&'a RawValue>; N], serde_json::Error> {
+    let mut deserializer = serde_json::Deserializer::from_str(object);
+    let found = deserializer.deserialize_map(Members(names))?;
+    deserializer.end()?;
+    Ok(found)
+}
+
+/// Finds the raw value at a path of member names inside an object.
+pub(crate) fn member<'a>(raw: &'a RawValue, path: &[impl AsRef<str>]) -> Option<&'a RawValue> {
+    path.iter().try_fold(raw, |raw, name| {
+        let [member] = members(raw.get(), [name.as_ref()]).ok()?;
+        member
+    })
+}
+
+struct Members<'n, const N: usize>([&'n str; N]);
+
+impl<'de, const N: usize> Visitor<'de> for Members<'_, N> {
+    type Value = [Option<&'de RawValue>; N];
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut found = [None; N];
+        while let Some(Key(key)) = map.next_key()? {
+            match self.0.iter().position(|name| *name == key) {
+                // Not through `Option`, which would take null for absent.
+                Some(at) => found[at] = Some(map.next_value::<&RawValue>()?),
+                None => drop(map.next_value::<IgnoredAny>()?),
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// A member's name, borrowed where it holds no escapes.
+struct Key<'a>(Cow<'a, str>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for Key<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Name;
+        impl<'de> Visitor<'de> for Name {
+            type Value = Key<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a member name")
+            }
+
+            fn visit_borrowed_str<E>(self, name: &'de str) -> Result<Key<'de>, E> {
+                Ok(Key(Cow::Borrowed(name)))
+            }
+
+            fn visit_str<E>(self, name: &str) -> Result<Key<'de>, E> {
+                Ok(Key(Cow::Owned(name.to_owned())))
+            }
+        }
+        deserializer.deserialize_str(Name)
+    }
+}
+
+/// Replaces each `\uD800`..`\uDFFF` escape that has no partner; `None` if there is no such escape.
+fn without_lone_surrogates(json: &str) -> Option<String> {
+    let mut out = String::with_capacity(json.len());
+    let mut rest = json;
+    let mut found = false;
+    while let Some(at) = rest.find('\\') {
+        out.push_str(&rest[..at]);
+        rest = &rest[at..];
+        let (keep, skip) = match (escaped_unit(rest), rest.get(6..).and_then(escaped_unit)) {
+            (Some(0xd800..=0xdbff), Some(0xdc00..=0xdfff)) => (true, 12),
+            (Some(0xd800..=0xdfff), _) => (false, 6),
+            // Any other escape is two characters as far as this search goes: `\\` must not begin one.
+            _ => (true, 2.min(rest.len())),
+        };
+        // An escaped character beyond ASCII is no JSON; it is left for the decoder to refuse.
+        let (escape, tail) = rest.split_at_checked(skip)?;
+        out.push_str(if keep { escape } else { "\\ufffd" });
+        found |= !keep;
+        rest = tail;
+    }
+    out.push_str(rest);
+    found.then_some(out)
+}
+
+/// The code unit of a `\uXXXX` escape at the beginning of the text.
+fn escaped_unit(text: &str) -> Option<u16> {
+    u16::from_str_radix(text.strip_prefix("\\u")?.get(..4)?, 16).ok()
+}

@@ -1,0 +1,3 @@
+//! The child of the tests: `landline-peer ROLE [ARG...]`.
+
+fn main() {}
