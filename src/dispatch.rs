@@ -18,7 +18,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::dialect::{Dialect, OnCancel};
-use crate::error::{Cause, Closed};
+use crate::error::Closed;
 use crate::link::Link;
 use crate::mailbox::{Mailbox, Post};
 use crate::message::{Id, Notification, RpcError};
@@ -344,7 +344,7 @@ impl Dispatcher {
         // The queue is the program's own where it has asked for it.
         let has_handler = matches!(self.taker, Taker::Handler(_));
         loop {
-            if matches!(link.closed(), Some(why) if matches!(why.cause, Cause::ClosedHere)) {
+            if link.is_leaving() {
                 // Whoever closes is not interested any more, and a slow handler must not hold it up.
                 while let Some(post) = has_handler.then(|| self.backlog.pop()).flatten() {
                     self.counters()

@@ -97,6 +97,8 @@ pub(crate) struct Link {
     pub(crate) io_threads: Crew,
     pub(crate) dispatch_thread: Crew,
     closing: Mutex<Option<Ended>>,
+    /// The owner has begun to close: its handlers have nothing to do any more.
+    leaving: AtomicBool,
 }
 
 #[derive(Debug)]
@@ -150,6 +152,7 @@ impl Link {
             io_threads: Crew::new(),
             dispatch_thread: Crew::new(),
             closing: Mutex::default(),
+            leaving: AtomicBool::new(false),
         }
     }
 
@@ -172,6 +175,11 @@ impl Link {
     /// Whether the connection has ended: nothing that comes from the peer matters any more.
     pub(crate) fn has_ended(&self) -> bool {
         self.closed.get().is_some()
+    }
+
+    /// Whether the connection is being closed on this side, or has been.
+    pub(crate) fn is_leaving(&self) -> bool {
+        self.leaving.load(Ordering::SeqCst)
     }
 
     /// Is disconnected once the connection has ended.
@@ -407,8 +415,9 @@ impl Link {
         if let Some(ended) = *report {
             return ended;
         }
+        self.leaving.store(true, Ordering::SeqCst);
         let before = self.child.as_ref().and_then(Child::look);
-        self.end(Cause::ClosedHere);
+        self.end(before.map_or(Cause::ClosedHere, Cause::Exited));
         let (exit, step) = match (&self.child, before) {
             (_, Some(exit)) => (Some(exit), Step::AlreadyEnded),
             (Some(child), None) => child.end(waits),
@@ -508,15 +517,14 @@ impl Crew {
         if lock(&self.members).contains(&thread::current().id()) {
             return false;
         }
-        let done = match Instant::now().checked_add(limit) {
+        match Instant::now().checked_add(limit) {
             Some(until) => self
                 .gone
                 .recv_deadline(until)
                 .err()
                 .is_some_and(|e| e.is_disconnected()),
             None => self.gone.recv().is_err(),
-        };
-        done
+        }
     }
 }
 

@@ -25,7 +25,13 @@ pub fn pair(options: &Options) -> (Connection, Script) {
     peer_in.set_read_timeout(Some(HANG)).unwrap();
     peer_out.set_write_timeout(Some(HANG)).unwrap();
     let connection = options.connect(ours_in, ours_out).unwrap();
-    (connection, Script { input: BufReader::new(peer_in), output: peer_out })
+    (
+        connection,
+        Script {
+            input: BufReader::new(peer_in),
+            output: peer_out,
+        },
+    )
 }
 
 impl Script {
