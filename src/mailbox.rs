@@ -11,7 +11,7 @@ use std::time::Instant;
 
 use crossbeam_channel::{Receiver, Sender, bounded};
 
-use crate::sync::lock;
+use crate::sync::{lock, soon};
 
 /// A queue of `T`, ended by an `E`.
 #[derive(Debug)]
@@ -121,6 +121,9 @@ impl<T, E> Mailbox<T, E> {
     /// Waits for the bell until the given time and tells whether it rang. It rings after each change, and
     /// may ring for nothing.
     pub(crate) fn listen(&self, until: Option<Instant>) -> bool {
+        if soon(|| self.bell.1.try_recv().ok()).is_some() {
+            return true;
+        }
         match until {
             // The sender lives as long as the receiver, in `self`: neither call finds the other side gone.
             Some(until) => self.bell.1.recv_deadline(until).is_ok(),

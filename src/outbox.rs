@@ -10,7 +10,7 @@ use std::sync::{Condvar, Mutex};
 
 use crate::clocks::Due;
 use crate::framing::Encoded;
-use crate::sync::{lock, wait_until};
+use crate::sync::{lock, soon, wait_until};
 
 /// The queue between callers and the writer.
 #[derive(Debug)]
@@ -163,24 +163,31 @@ impl Outbox {
 
     /// Takes the next frame for the writer; blocks while there is none. `None` is the end.
     pub(crate) fn take(&self) -> Option<Outgoing> {
+        if let Some(next) = soon(|| self.next(&mut lock(&self.state))) {
+            return next;
+        }
         let mut state = lock(&self.state);
         loop {
-            if let Some(frame) = state.urgent.pop_front() {
-                state.urgent_bytes -= frame.len();
-                return Some(Outgoing { frame, call: None });
-            }
-            if !state.ordinary.is_empty() {
-                let out = state.remove(0);
-                if !state.line.is_empty() {
-                    self.room.notify_all();
-                }
-                return out;
-            }
-            if state.closed {
-                return None;
+            if let Some(next) = self.next(&mut state) {
+                return next;
             }
             state = wait_until(&self.filled, state, None);
         }
+    }
+
+    /// What the writer is to do: write a frame, or end. `None`: nothing yet.
+    fn next(&self, state: &mut State) -> Option<Option<Outgoing>> {
+        if let Some(frame) = state.urgent.pop_front() {
+            state.urgent_bytes -= frame.len();
+            return Some(Some(Outgoing { frame, call: None }));
+        }
+        if !state.ordinary.is_empty() {
+            if !state.line.is_empty() {
+                self.room.notify_all();
+            }
+            return Some(state.remove(0));
+        }
+        state.closed.then_some(None)
     }
 
     /// Wakes every sender that waits for room, so that it asks for its deadline again.
