@@ -341,7 +341,7 @@ impl Reader {
             for element in elements {
                 match parse(element.get()) {
                     Some(parsed) => self.message(parsed, element.get(), batch.as_ref()),
-                    None => counters.stray(element.get().as_bytes()),
+                    None => self.unreadable(element.get().as_bytes()),
                 }
             }
             return;
@@ -349,14 +349,20 @@ impl Reader {
         // A log line without its line end may stand before a message.
         let glued = text.find(GLUED).filter(|at| *at > 0);
         if let Some((at, parsed)) = glued.and_then(|at| Some((at, parse(&text[at..])?))) {
+            counters.repaired_text.add(u64::from(repaired));
             counters.stray(&text.as_bytes()[..at]);
             counters.deviations.bump();
             return self.message(parsed, &text[at..], None);
         }
+        self.unreadable(bytes);
+    }
+
+    /// Text that is no message: it may still name the call that it should have answered.
+    fn unreadable(&self, bytes: &[u8]) {
         let mut scanner = Scanner::new();
         scanner.feed(bytes);
         if !self.fail_named(&scanner.finish(), || AnswerFault::Malformed) {
-            counters.stray(bytes);
+            self.link.counters.stray(bytes);
         }
     }
 
