@@ -181,6 +181,8 @@ pub struct Call {
 }
 
 enum State {
+    /// Its frame is not in the queue yet, so that nobody need be told if it never gets there.
+    Starting,
     Pending,
     /// The end has come and was not taken yet.
     Ended(CallEnd),
@@ -212,7 +214,7 @@ impl Call {
             total: options.total.unwrap_or(link.limits.total),
             idle: options.idle.unwrap_or(link.limits.idle),
             quiet: options.quiet,
-            state: State::Pending,
+            state: State::Starting,
             _token: None,
         };
         match link.encoder.call(Some(id), method, &params(id)) {
@@ -250,6 +252,7 @@ impl Call {
         };
         let refused = match sent {
             Ok(()) => {
+                self.state = State::Pending;
                 let Some(registered) = &self._token else {
                     return Ok(());
                 };
@@ -272,14 +275,10 @@ impl Call {
             },
             Refused::Closed => CallEnd::Closed(self.link.closed_here_at_least(), delivery),
         };
-        self.link.retract(self.id);
-        self.state = State::Taken;
         Err(self.failure(end))
     }
 
-    fn not_encoded(&mut self, error: EncodeError) -> Error {
-        self.link.retract(self.id);
-        self.state = State::Taken;
+    fn not_encoded(&self, error: EncodeError) -> Error {
         Error::Encode {
             method: self.method.clone(),
             error: Box::new(error),
@@ -505,7 +504,9 @@ impl Call {
                 Err(error) => CallEnd::Unusable(AnswerFault::Decode(error)),
             },
             State::Ended(end) => end,
-            State::Pending | State::Taken => CallEnd::Unusable(AnswerFault::Taken),
+            State::Starting | State::Pending | State::Taken => {
+                CallEnd::Unusable(AnswerFault::Taken)
+            }
         };
         Err(self.failure(end))
     }
@@ -546,9 +547,12 @@ impl Call {
 
 impl Drop for Call {
     fn drop(&mut self) {
-        if matches!(self.state, State::Pending) {
+        match self.state {
+            // The caller's own code panicked while it made the params, or a start failed.
+            State::Starting => drop(self.link.retract(self.id)),
             // Whether it was sent is of no interest any more.
-            let _ = self.link.give_up(self.id, self.quiet);
+            State::Pending => drop(self.link.give_up(self.id, self.quiet)),
+            State::Ended(_) | State::Taken => {}
         }
     }
 }
