@@ -1,4 +1,5 @@
 //! What the tests share: a peer by script over in-memory pairs, and a guard that only a hang reaches.
+#![allow(unreachable_pub, reason = "whatever the other files need")]
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -6,7 +7,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use landline::{Connection, Options};
+use landline::{Call, CallOptions, Connection, Options};
 use serde_json::{Value, json};
 
 /// Far beyond anything that a test waits for, on the slowest machine: only a hang gets here.
@@ -63,12 +64,46 @@ impl Script {
         self.send(json!({"jsonrpc": "2.0", "id": request["id"], "result": result}));
     }
 
+    /// Makes a call and answers it, and gives all that was written before it. By then everything that was
+    /// sent to the connection before has been read.
+    pub fn fence(&mut self, connection: &Connection) -> Vec<Value> {
+        let call = connection.start("fence", ()).unwrap();
+        let mut before = Vec::new();
+        loop {
+            let message = self.recv();
+            if message["method"] == "fence" {
+                self.answer(&message, json!("passed"));
+                break;
+            }
+            before.push(message);
+        }
+        assert_eq!(call.wait::<String>().unwrap(), "passed");
+        before
+    }
+
+    /// Stops reading in the middle of a request that fills every buffer: whatever is sent now stays in the
+    /// queue.
+    pub fn clog(&mut self, connection: &Connection) -> Call {
+        let patient = CallOptions::new().timeout(Duration::MAX);
+        let large = "x".repeat(4 << 20);
+        let call = connection.start_with("clog", &patient, |_| [large]);
+        // The first bytes are there: the writer has taken it.
+        assert!(!self.input.fill_buf().unwrap().is_empty());
+        call.unwrap()
+    }
+
     /// Reads everything until the connection ends its output.
     pub fn rest(mut self) -> String {
         let mut rest = String::new();
         self.input.read_to_string(&mut rest).unwrap();
         rest
     }
+}
+
+/// The methods of messages.
+pub fn methods(messages: &[Value]) -> Vec<&str> {
+    let methods = messages.iter().map(|message| message["method"].as_str());
+    methods.map(|method| method.unwrap_or("none")).collect()
 }
 
 /// Runs what might hang on a thread of its own and fails if it does.
