@@ -194,7 +194,8 @@ impl fmt::Debug for Ticket {
     }
 }
 
-/// The replies to the requests of one array; they go out together when the last is in.
+/// The replies to the requests of one array; they go out together when the last is in, or singly if they
+/// are over the frame limit together.
 #[derive(Debug)]
 pub(crate) struct Batch {
     link: Arc<Link>,
@@ -213,9 +214,15 @@ impl Batch {
 impl Drop for Batch {
     fn drop(&mut self) {
         let replies = std::mem::take(&mut *lock(&self.replies));
-        if !replies.is_empty() {
-            self.link
-                .reply(&[b"[", replies.join(&b","[..]).as_slice(), b"]"].concat());
+        if replies.is_empty() {
+            return;
+        }
+        let array = [b"[", replies.join(&b","[..]).as_slice(), b"]"].concat();
+        if array.len() <= self.link.encoder.limit {
+            self.link.reply(&array);
+        } else {
+            // Each is within the limit by itself, and a peer that gets them singly need not wait for nothing.
+            replies.iter().for_each(|reply| self.link.reply(reply));
         }
     }
 }
