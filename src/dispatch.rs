@@ -353,6 +353,8 @@ impl Dispatcher {
                 }
                 break;
             }
+            // Asked before the queues are: what came before the end is in them by then.
+            let ended = link.has_ended();
             if let Some(post) = has_handler.then(|| self.backlog.pop()).flatten() {
                 self.deliver(post);
                 continue;
@@ -361,7 +363,7 @@ impl Dispatcher {
                 self.deliver_line(post);
                 continue;
             }
-            if link.has_ended() {
+            if ended {
                 break;
             }
             self.listen(has_handler, self.on_stderr.is_some(), None);
@@ -411,6 +413,8 @@ impl Dispatcher {
         let link = &self.peer.link;
         let mut pause = FIRST_LOOK;
         loop {
+            // Asked before the queue is: what came before the end is in it by then.
+            let ended = link.has_ended();
             match self.backlog.pop() {
                 Some(Post::Item(incoming)) => {
                     if let Incoming::Request(request, _) = &incoming {
@@ -421,7 +425,7 @@ impl Dispatcher {
                 Some(Post::Lost(lost)) => return Some(Incoming::Lost(lost)),
                 None => {}
             }
-            if link.has_ended() {
+            if ended {
                 return Some(Incoming::Closed(link.closed_here_at_least()));
             }
             let now = Instant::now();
