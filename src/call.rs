@@ -434,6 +434,15 @@ impl Call {
         loop {
             match self.inbox.pop() {
                 Some(Post::Item(notification)) => {
+                    // A flood of these must not put off the total limit, which is looked at below only when
+                    // there is nothing to take.
+                    let total = self.link.clocks.due(self.started, self.total);
+                    if total.is_past()
+                        && !self.inbox.has_ended()
+                        && self.run_out(Limit::Total, self.total)
+                    {
+                        return Some(Update::Ended);
+                    }
                     self.heard = self.link.clocks.mark();
                     return Some(Update::Notification(notification));
                 }
@@ -446,14 +455,7 @@ impl Call {
             }
             let (due, limit, length) = self.due();
             if due.is_past() {
-                // If someone else has taken the call out, its end is on its way and no clock matters.
-                if let Some(delivery) = self.link.give_up(self.id, self.quiet) {
-                    let end = CallEnd::TimedOut {
-                        limit,
-                        after: length,
-                        delivery,
-                    };
-                    self.state = State::Ended(end);
+                if self.run_out(limit, length) {
                     return Some(Update::Ended);
                 }
                 self.inbox.listen(None);
@@ -468,6 +470,20 @@ impl Call {
                 look = next_look(look, self.link.look());
             }
         }
+    }
+
+    /// Gives the call up because a limit ran out. `false`: someone else has taken it out, so that its end is on
+    /// its way and no clock matters.
+    fn run_out(&mut self, limit: Limit, after: Duration) -> bool {
+        let Some(delivery) = self.link.give_up(self.id, self.quiet) else {
+            return false;
+        };
+        self.state = State::Ended(CallEnd::TimedOut {
+            limit,
+            after,
+            delivery,
+        });
+        true
     }
 
     /// When the first of the two limits runs out, which it is, and its length.
