@@ -452,18 +452,19 @@ impl Reader {
             .id
             .as_deref()
             .filter(|_| sighting.method && sighting.jsonrpc);
-        if let Some(id) = id
-            .and_then(Id::from_json)
-            .filter(|_| self.link.dialect().answers_requests)
-        {
-            self.link.counters.refused_requests.bump();
-            let error = RpcError::new(
-                RpcError::INVALID_REQUEST,
-                "the request is over the frame limit",
-            );
-            if let Ok(json) = reply(&id, Err::<&(), _>(&error)) {
-                self.link.reply(&json);
-            }
+        let Some(id) = id.and_then(Id::from_json) else {
+            return;
+        };
+        if !self.link.dialect().answers_requests {
+            return self.link.counters.unanswered_requests.bump();
+        }
+        self.link.counters.refused_requests.bump();
+        let error = RpcError::new(
+            RpcError::INVALID_REQUEST,
+            "the request is over the frame limit",
+        );
+        if let Ok(json) = reply(&id, Err::<&(), _>(&error)) {
+            self.link.reply(&json);
         }
     }
 }

@@ -64,7 +64,8 @@ impl<T, E> Mailbox<T, E> {
     }
 
     /// Puts an item in and gives the number of older ones that had to go for it. An item of cost 0 never
-    /// goes, and nothing goes for it: its sender bounds it otherwise. The newest item always enters, however large.
+    /// goes, and nothing goes for it: its sender bounds it otherwise. The newest item always enters, however
+    /// large.
     pub(crate) fn push(&self, item: T, cost: usize) -> u64 {
         let mut inbox = lock(&self.inbox);
         let mut dropped = 0;
