@@ -64,20 +64,22 @@ impl Script {
         self.send(json!({"jsonrpc": "2.0", "id": request["id"], "result": result}));
     }
 
-    /// Makes a call and answers it, and gives all that was written before it. By then everything that was
-    /// sent to the connection before has been read.
+    /// Makes a call and answers it, then another, and gives all that was written before the second. When the
+    /// first is answered, all that was sent to the connection before has been read, and whatever the reader
+    /// writes in reply goes ahead of the second.
     pub fn fence(&mut self, connection: &Connection) -> Vec<Value> {
-        let call = connection.start("fence", ()).unwrap();
         let mut before = Vec::new();
-        loop {
-            let message = self.recv();
-            if message["method"] == "fence" {
-                self.answer(&message, json!("passed"));
-                break;
-            }
-            before.push(message);
+        for _ in 0..2 {
+            let call = connection.start("fence", ()).unwrap();
+            let request = loop {
+                match self.recv() {
+                    message if message["method"] == "fence" => break message,
+                    message => before.push(message),
+                }
+            };
+            self.answer(&request, json!("passed"));
+            assert_eq!(call.wait::<String>().unwrap(), "passed");
         }
-        assert_eq!(call.wait::<String>().unwrap(), "passed");
         before
     }
 
