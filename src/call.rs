@@ -419,8 +419,8 @@ impl Call {
     /// Asks the peer, in the dialect's way, to cancel the request, and goes on waiting for its answer, as
     /// LSP wants, whose servers answer cancelled requests too. Never blocks.
     pub fn ask_to_cancel(&self) {
-        if matches!(self.state, State::Pending) && self.link.pending(self.id).is_some() {
-            self.link.tell_cancelled(self.id);
+        if matches!(self.state, State::Pending) {
+            self.link.ask_to_cancel(self.id);
         }
     }
 

@@ -19,7 +19,7 @@ use crate::child::{Child, Exit, Step, Tail, Waits};
 use crate::clocks::Clocks;
 use crate::dialect::Dialect;
 use crate::error::{AnswerFault, Cause, Closed, Delivery, Limit, Phase, Timeout};
-use crate::framing::FrameError;
+use crate::framing::{Encoded, FrameError};
 use crate::mailbox::Mailbox;
 use crate::message::{Encoder, Notification, RpcError};
 use crate::outbox::Outbox;
@@ -261,18 +261,32 @@ impl Link {
         Some(Delivery::MaybeRun)
     }
 
-    /// Tells the peer, in the dialect's way, that a call is of no use any more.
-    pub(crate) fn tell_cancelled(&self, id: u64) {
-        let dialect = self.dialect();
-        let Some(cancel) = &dialect.cancel_calls else {
+    /// Asks the peer to cancel a pending call, behind its request if that is still queued.
+    pub(crate) fn ask_to_cancel(&self, id: u64) {
+        if self.pending(id).is_none() {
             return;
-        };
+        }
+        let frame = self.cancellation(id);
+        if let Some(frame) = frame.and_then(|frame| self.outbox.send_behind(id, frame)) {
+            self.send_urgent(frame);
+        }
+    }
+
+    /// Tells the peer that a call whose request was taken is of no use any more.
+    fn tell_cancelled(&self, id: u64) {
+        if let Some(frame) = self.cancellation(id) {
+            self.send_urgent(frame);
+        }
+    }
+
+    /// How the dialect tells that a call is of no use any more.
+    fn cancellation(&self, id: u64) -> Option<Encoded> {
+        let dialect = self.dialect();
+        let cancel = dialect.cancel_calls.as_ref()?;
         let params: serde_json::Map<_, _> =
             [(cancel.member.clone(), id.into())].into_iter().collect();
         // Neither can be over the frame limit in earnest; if it is, nothing can be told.
-        if let Ok(frame) = self.encoder.call(None, &cancel.method, &params) {
-            self.send_urgent(frame);
-        }
+        self.encoder.call(None, &cancel.method, &params).ok()
     }
 
     /// Wakes every caller, so that each looks at the clock again.
@@ -295,7 +309,7 @@ impl Link {
         }
     }
 
-    fn send_urgent(&self, frame: crate::framing::Encoded) {
+    fn send_urgent(&self, frame: Encoded) {
         if !self.outbox.send_urgent(frame) {
             self.end(Cause::RepliesUnread {
                 limit: self.limits.replies,

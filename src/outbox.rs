@@ -30,6 +30,8 @@ struct State {
     ordinary_bytes: usize,
     urgent: VecDeque<Encoded>,
     urgent_bytes: usize,
+    /// Cancellations of requests that are still queued: each goes right behind its request, or never.
+    behind: Vec<(u64, Encoded)>,
     /// Senders waiting for room, in the order in which they came.
     line: VecDeque<u64>,
     next_ticket: u64,
@@ -122,6 +124,19 @@ impl Outbox {
         true
     }
 
+    /// Keeps a frame about a call until its request is taken. Gives it back if the request is not queued any
+    /// more; one frame for each request is enough, and a further one is dropped.
+    pub(crate) fn send_behind(&self, call: u64, frame: Encoded) -> Option<Encoded> {
+        let mut state = lock(&self.state);
+        if !state.ordinary.iter().any(|out| out.call == Some(call)) {
+            return Some(frame);
+        }
+        if !state.behind.iter().any(|(id, _)| *id == call) {
+            state.behind.push((call, frame));
+        }
+        None
+    }
+
     /// Takes the frame of a call out of the queue. `true`: it was still there and will not be written.
     pub(crate) fn withdraw(&self, call: u64) -> bool {
         let mut state = lock(&self.state);
@@ -129,6 +144,7 @@ impl Outbox {
             return false;
         };
         state.remove(at);
+        state.behind.retain(|(id, _)| *id != call);
         self.room.notify_all();
         true
     }
@@ -138,6 +154,7 @@ impl Outbox {
     pub(crate) fn close(&self) -> Vec<u64> {
         let mut state = lock(&self.state);
         state.closed = true;
+        state.behind.clear();
         let queued = std::mem::take(&mut state.ordinary);
         let withdrawn = queued.iter().filter_map(|out| out.call).collect();
         state.ordinary = queued
@@ -185,7 +202,9 @@ impl Outbox {
             if !state.line.is_empty() {
                 self.room.notify_all();
             }
-            return Some(state.remove(0));
+            let out = state.remove(0);
+            state.follow(out.as_ref().and_then(|out| out.call));
+            return Some(out);
         }
         state.closed.then_some(None)
     }
@@ -208,5 +227,15 @@ impl State {
         let out = self.ordinary.remove(at)?;
         self.ordinary_bytes -= out.frame.len();
         Some(out)
+    }
+
+    /// Puts what stands behind a request that was taken ahead of everything else.
+    fn follow(&mut self, call: Option<u64>) {
+        let at = self.behind.iter().position(|(id, _)| Some(*id) == call);
+        if let Some(at) = at {
+            let (_, frame) = self.behind.swap_remove(at);
+            self.urgent_bytes += frame.len();
+            self.urgent.push_front(frame);
+        }
     }
 }
