@@ -384,13 +384,18 @@ impl Encoder {
         self,
         fill: impl FnOnce(&mut FrameWriter) -> Result<Result<(), EncodeError>, serde_json::Error>,
     ) -> Result<Encoded, EncodeError> {
-        let mut frame = FrameWriter::new(self.framing, self.limit);
+        // The room is for params that turn out to be null and are taken back.
+        let room = self.limit.saturating_add(PARAMS.len() + b"null".len());
+        let mut frame = FrameWriter::new(self.framing, room);
         match fill(&mut frame) {
             Ok(done) => done?,
             Err(_) if frame.over_limit() => {
                 return Err(EncodeError::TooLarge { limit: self.limit });
             }
             Err(error) => return Err(EncodeError::Serialize(error)),
+        }
+        if frame.len() > self.limit {
+            return Err(EncodeError::TooLarge { limit: self.limit });
         }
         frame
             .finish()
