@@ -120,3 +120,90 @@ fn without_lone_surrogates(json: &str) -> Option<String> {
 fn escaped_unit(text: &str) -> Option<u16> {
     u16::from_str_radix(text.strip_prefix("\\u")?.get(..4)?, 16).ok()
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test may unwrap")]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    #[test]
+    fn a_surrogate_without_its_partner_is_replaced_and_nothing_else() {
+        let table = [
+            (r#""a\ud800b""#, Some(r#""a\ufffdb""#)),
+            (r#""\udc00""#, Some(r#""\ufffd""#)),
+            (r#""\uD83D\uDE00 \uDBFF""#, Some(r#""\uD83D\uDE00 \ufffd""#)),
+            (r#""\ud800\ud83d\ude00""#, Some(r#""\ufffd\ud83d\ude00""#)),
+            (r#""\ude00\ud83d""#, Some(r#""\ufffd\ufffd""#)),
+            (r#""\ud800\n""#, Some(r#""\ufffd\n""#)),
+            (r#"{"\ud800":["\udfff"]}"#, Some(r#"{"\ufffd":["\ufffd"]}"#)),
+            // An escaped backslash begins no escape.
+            (r#""\\ud800""#, None),
+            (r#""\\\ud800""#, Some(r#""\\\ufffd""#)),
+            (r#""\ud83d\ude00""#, None),
+            (r#""plain é \" \u00e9""#, None),
+            ("", None),
+            // No JSON at all.
+            ("\\", None),
+            (r"\u", None),
+            (r"\ud80", None),
+            ("\\é", None),
+        ];
+        for (text, expected) in table {
+            assert_eq!(without_lone_surrogates(text).as_deref(), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn every_prefix_and_suffix_of_a_text_with_surrogates_is_survived() {
+        let text = r#"{"\ud800é":"\\\ud83d\ude00\udc00","a":["\u00e9\\","\ud83d"]}"#;
+        for at in (0..=text.len()).filter(|at| text.is_char_boundary(*at)) {
+            for part in [&text[..at], &text[at..]] {
+                // Once repaired, there is nothing left to repair.
+                if let Some(repaired) = without_lone_surrogates(part) {
+                    assert_eq!(without_lone_surrogates(&repaired), None, "{part}");
+                }
+            }
+        }
+        let raw: Box<RawValue> = serde_json::from_str(text).unwrap();
+        let expected = json!({"\u{fffd}é": "\\\u{1f600}\u{fffd}", "a": ["é\\", "\u{fffd}"]});
+        assert_eq!(decode::<Value>(&raw).unwrap(), expected);
+    }
+
+    #[test]
+    fn what_cannot_be_decoded_otherwise_keeps_its_first_error() {
+        let raw = RawValue::from_string("\"text\"".into()).unwrap();
+        let error = decode::<u8>(&raw).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "invalid type: string \"text\", expected u8 at line 1 column 6"
+        );
+        assert_eq!(decode_params::<Option<u8>>(None).unwrap(), None);
+    }
+
+    #[test]
+    fn members_are_found_as_they_were_written() {
+        let text = r#"{"a":1.50,"b":null,"x":{"a":2},"\u0063":[ ],"a":{"d": "e"}}"#;
+        let [a, b, c, d] = members(text, ["a", "b", "c", "d"]).unwrap();
+        assert_eq!(a.unwrap().get(), r#"{"d": "e"}"#, "the last of two");
+        assert_eq!(b.unwrap().get(), "null", "present and null");
+        assert_eq!(c.unwrap().get(), "[ ]");
+        assert!(d.is_none(), "absent");
+        for none in ["[]", "1", "", "{", r#"{"a":1}x"#, r#"{"a":}"#, r#"{a:1}"#] {
+            assert!(members(none, ["a"]).is_err(), "{none}");
+        }
+    }
+
+    #[test]
+    fn a_path_leads_to_a_value_through_objects_alone() {
+        let raw = RawValue::from_string(r#"{"a":{"b":{"c": 7}},"l":[{"c":1}]}"#.into()).unwrap();
+        let at = |path: &[&str]| member(&raw, path).map(RawValue::get);
+        assert_eq!(at(&["a", "b", "c"]), Some("7"));
+        assert_eq!(at(&["a", "b"]), Some(r#"{"c": 7}"#));
+        assert_eq!(at(&[]), Some(raw.get()));
+        for nowhere in [&["x"][..], &["a", "x"], &["l", "c"], &["a", "b", "c", "d"]] {
+            assert_eq!(at(nowhere), None, "{nowhere:?}");
+        }
+    }
+}

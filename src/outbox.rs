@@ -239,3 +239,249 @@ impl State {
         }
     }
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test may unwrap")]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::thread;
+    use std::time::{Duration, Instant};
+
+    use super::*;
+    use crate::framing::Framing;
+    use crate::message::Encoder;
+
+    /// A frame of so many bytes, its line end included.
+    fn frame(len: usize) -> Encoded {
+        let encoder = Encoder {
+            framing: Framing::Lines,
+            limit: 1 << 20,
+        };
+        encoder.raw("x".repeat(len - 1).as_bytes()).unwrap()
+    }
+
+    fn request(call: u64, len: usize) -> Outgoing {
+        Outgoing {
+            frame: frame(len),
+            call: Some(call),
+        }
+    }
+
+    fn notification(len: usize) -> Outgoing {
+        Outgoing {
+            frame: frame(len),
+            call: None,
+        }
+    }
+
+    fn for_ever() -> Option<Due> {
+        Some(Due::Never)
+    }
+
+    fn at_once() -> Option<Due> {
+        Some(Due::At(Instant::now()))
+    }
+
+    /// The call and the length of each frame that the writer gets until the queue is empty.
+    fn drain(outbox: &Outbox) -> Vec<(Option<u64>, usize)> {
+        outbox.close();
+        std::iter::from_fn(|| outbox.take())
+            .map(|out| (out.call, out.frame.len()))
+            .collect()
+    }
+
+    fn next(outbox: &Outbox) -> (Option<u64>, usize) {
+        let out = outbox.take().unwrap();
+        (out.call, out.frame.len())
+    }
+
+    fn eventually(is_so: impl Fn() -> bool) {
+        let start = Instant::now();
+        while !is_so() {
+            assert!(start.elapsed() < Duration::from_secs(60));
+            thread::yield_now();
+        }
+    }
+
+    #[test]
+    fn replies_go_ahead_of_requests_each_in_their_order() {
+        let outbox = Outbox::new(1000, 1000);
+        outbox.send(request(1, 10), for_ever).unwrap();
+        outbox.send(notification(11), for_ever).unwrap();
+        assert!(outbox.send_urgent(frame(20)));
+        outbox.send(request(2, 12), for_ever).unwrap();
+        assert!(outbox.send_urgent(frame(21)));
+        let order = [
+            (None, 20),
+            (None, 21),
+            (Some(1), 10),
+            (None, 11),
+            (Some(2), 12),
+        ];
+        assert_eq!(order.map(|_| next(&outbox)), order);
+    }
+
+    #[test]
+    fn a_frame_is_taken_or_withdrawn_and_never_both() {
+        let outbox = Outbox::new(1000, 1000);
+        for call in 1..=3 {
+            outbox.send(request(call, 10), for_ever).unwrap();
+        }
+        assert!(outbox.withdraw(2));
+        assert!(!outbox.withdraw(2), "it is withdrawn already");
+        assert_eq!(next(&outbox), (Some(1), 10));
+        assert!(!outbox.withdraw(1), "it was taken");
+        assert_eq!(next(&outbox), (Some(3), 10));
+        assert!(!outbox.withdraw(7), "there never was one");
+    }
+
+    #[test]
+    fn the_budget_is_exact_and_one_frame_may_always_enter() {
+        let outbox = Outbox::new(30, 1000);
+        outbox.send(request(1, 10), at_once).unwrap();
+        outbox.send(request(2, 20), at_once).unwrap();
+        assert_eq!(outbox.send(request(3, 2), at_once), Err(Refused::TimedOut));
+        assert_eq!(outbox.send(request(3, 2), || None), Err(Refused::GivenUp));
+        // What was taken or withdrawn makes room for as much.
+        assert_eq!(next(&outbox), (Some(1), 10));
+        outbox.send(request(4, 10), at_once).unwrap();
+        assert!(outbox.withdraw(2));
+        assert_eq!(outbox.send(request(5, 21), at_once), Err(Refused::TimedOut));
+        outbox.send(request(5, 20), at_once).unwrap();
+        assert_eq!(next(&outbox), (Some(4), 10));
+        assert_eq!(next(&outbox), (Some(5), 20));
+        outbox.send(request(6, 1000), at_once).unwrap();
+        assert_eq!(outbox.send(request(7, 2), at_once), Err(Refused::TimedOut));
+        assert_eq!(next(&outbox), (Some(6), 1000));
+        outbox.send(request(7, 2), at_once).unwrap();
+    }
+
+    #[test]
+    fn replies_are_bounded_apart_and_one_may_always_wait() {
+        let outbox = Outbox::new(10, 30);
+        outbox.send(request(1, 1000), at_once).unwrap();
+        assert!(outbox.send_urgent(frame(30)));
+        assert!(!outbox.send_urgent(frame(2)));
+        assert_eq!(next(&outbox), (None, 30));
+        assert!(outbox.send_urgent(frame(31)));
+        assert!(!outbox.send_urgent(frame(2)));
+        // After the close it is no such failure.
+        outbox.close();
+        assert!(outbox.send_urgent(frame(2)));
+        assert_eq!(next(&outbox), (None, 31));
+        assert!(outbox.take().is_none());
+    }
+
+    #[test]
+    fn who_waits_for_room_is_served_first_come_first_served() {
+        let outbox = Arc::new(Outbox::new(30, 1000));
+        outbox.send(request(1, 30), at_once).unwrap();
+        let lengths = [25, 2, 30, 4];
+        let senders: Vec<_> = (2..)
+            .zip(lengths)
+            .map(|(call, len)| {
+                let (queue, waiting) = (outbox.clone(), call as usize - 1);
+                let sender = thread::spawn(move || queue.send(request(call, len), for_ever));
+                eventually(|| lock(&outbox.state).line.len() == waiting);
+                sender
+            })
+            .collect();
+        // A small frame that would fit does not pass those that wait.
+        assert_eq!(outbox.send(request(9, 1), at_once), Err(Refused::TimedOut));
+        for (call, len) in [(1, 30), (2, 25), (3, 2), (4, 30), (5, 4)] {
+            assert_eq!(next(&outbox), (Some(call), len));
+        }
+        for sender in senders {
+            sender.join().unwrap().unwrap();
+        }
+        assert!(lock(&outbox.state).line.is_empty());
+    }
+
+    #[test]
+    fn who_gives_up_in_the_line_makes_way_for_those_behind() {
+        let outbox = Arc::new(Outbox::new(30, 1000));
+        outbox.send(request(1, 20), at_once).unwrap();
+        let given_up = Arc::new(AtomicBool::new(false));
+        let (queue, told) = (outbox.clone(), given_up.clone());
+        let first = thread::spawn(move || {
+            let due = || (!told.load(Ordering::SeqCst)).then_some(Due::Never);
+            queue.send(request(2, 20), due)
+        });
+        eventually(|| lock(&outbox.state).line.len() == 1);
+        let queue = outbox.clone();
+        let second = thread::spawn(move || queue.send(request(3, 10), for_ever));
+        eventually(|| lock(&outbox.state).line.len() == 2);
+        given_up.store(true, Ordering::SeqCst);
+        outbox.recheck();
+        assert_eq!(first.join().unwrap(), Err(Refused::GivenUp));
+        assert_eq!(second.join().unwrap(), Ok(()));
+        assert_eq!(
+            [next(&outbox), next(&outbox)],
+            [(Some(1), 20), (Some(3), 10)]
+        );
+    }
+
+    #[test]
+    fn a_close_withdraws_requests_and_leaves_the_rest_to_the_writer() {
+        let outbox = Arc::new(Outbox::new(40, 1000));
+        outbox.send(request(1, 10), at_once).unwrap();
+        outbox.send(notification(11), at_once).unwrap();
+        outbox.send(request(2, 12), at_once).unwrap();
+        assert!(outbox.send_urgent(frame(13)));
+        let queue = outbox.clone();
+        let waiting = thread::spawn(move || queue.send(request(3, 30), for_ever));
+        eventually(|| lock(&outbox.state).line.len() == 1);
+        assert_eq!(outbox.close(), [1, 2]);
+        assert_eq!(waiting.join().unwrap(), Err(Refused::Closed));
+        assert_eq!(outbox.send(request(4, 2), for_ever), Err(Refused::Closed));
+        assert_eq!(drain(&outbox), [(None, 13), (None, 11)]);
+        assert_eq!(outbox.close(), [0; 0]);
+    }
+
+    #[test]
+    fn an_abandoned_queue_has_nothing_left() {
+        let outbox = Outbox::new(1000, 1000);
+        outbox.send(request(1, 10), at_once).unwrap();
+        outbox.send(notification(11), at_once).unwrap();
+        assert!(outbox.send_urgent(frame(13)));
+        assert_eq!(outbox.abandon(), [1]);
+        assert!(outbox.take().is_none());
+        assert_eq!(outbox.send(notification(2), at_once), Err(Refused::Closed));
+    }
+
+    #[test]
+    fn what_stands_behind_a_request_goes_right_behind_it_or_never() {
+        let outbox = Outbox::new(1000, 1000);
+        for call in 1..=3 {
+            outbox.send(request(call, 10), at_once).unwrap();
+        }
+        assert!(outbox.send_behind(1, frame(21)).is_none());
+        assert!(outbox.send_behind(1, frame(99)).is_none(), "one is enough");
+        assert!(outbox.send_behind(2, frame(22)).is_none());
+        assert!(outbox.send_behind(3, frame(23)).is_none());
+        assert!(outbox.withdraw(2));
+        assert_eq!(next(&outbox), (Some(1), 10));
+        assert!(outbox.send_urgent(frame(30)));
+        assert_eq!(
+            outbox.send_behind(1, frame(21)).map(|frame| frame.len()),
+            Some(21),
+            "it was taken"
+        );
+        let order = [(None, 21), (None, 30), (Some(3), 10), (None, 23)];
+        assert_eq!(order.map(|_| next(&outbox)), order);
+        assert_eq!(lock(&outbox.state).urgent_bytes, 0);
+        assert_eq!(drain(&outbox), []);
+    }
+
+    #[test]
+    fn the_writer_waits_for_a_frame_and_for_the_end() {
+        let outbox = Arc::new(Outbox::new(1000, 1000));
+        let queue = outbox.clone();
+        let writer = thread::spawn(move || std::iter::from_fn(|| queue.take()).count());
+        outbox.send(notification(5), at_once).unwrap();
+        assert!(outbox.send_urgent(frame(6)));
+        outbox.close();
+        assert_eq!(writer.join().unwrap(), 2);
+    }
+}
