@@ -335,7 +335,10 @@ impl Link {
     /// Ends the connection, if it has not ended before: the first cause is kept, every pending call ends,
     /// requests still queued are withdrawn, and nothing enters the queue any more.
     pub(crate) fn end(&self, cause: Cause) {
-        if self.closed.set(Arc::new(self.explain(cause))).is_err() {
+        // The peer may have closed its input before: callers were told so, and it stays the first cause.
+        let before = self.input_closed.get().cloned();
+        let why = before.unwrap_or_else(|| Arc::new(self.explain(cause)));
+        if self.closed.set(why).is_err() {
             return;
         }
         let why = self.closed_here_at_least();

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use landline::{
     AnswerFault, Call, CallOptions, Cause, Connection, Delivery, Dialect, EncodeError, Error,
-    Framing, Limit, Options, Survived, Update,
+    Framing, Incoming, Limit, Options, Survived, Update,
 };
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -1058,4 +1058,26 @@ fn a_connection_and_its_handles_serve_many_threads() {
         "{error:?}"
     );
     assert_eq!(script.rest(), "");
+}
+
+#[test]
+fn the_first_cause_is_kept_when_the_peer_closes_first_its_input_and_then_its_output() {
+    let (connection, script) = pair(&Options::new().queue_incoming());
+    let (input, output) = (script.input, script.output);
+    drop(input);
+    // The write fails, which is told once it is clear that the peer lives on.
+    let error = connection.request::<Value>("m", ()).unwrap_err();
+    assert!(
+        matches!(error.closed().unwrap().cause, Cause::InputClosed(_)),
+        "{error:?}"
+    );
+    let first = connection.closed().unwrap().to_string();
+    drop(output);
+    let Incoming::Closed(why) = connection.next_incoming() else {
+        panic!("nothing was sent");
+    };
+    assert_eq!(why.to_string(), first);
+    assert_eq!(connection.closed().unwrap().to_string(), first);
+    let late = connection.request::<Value>("m", ()).unwrap_err();
+    assert_eq!(late.closed().unwrap().to_string(), first);
 }
