@@ -108,3 +108,15 @@ impl Drop for Scratch {
         let _ = fs::remove_dir_all(&self.0);
     }
 }
+
+/// Has the command set this umask when it starts, as an embedder might.
+#[allow(unsafe_code, reason = "umask is allowed between fork and exec")]
+pub(crate) fn with_mask(command: &mut Command, mask: libc::mode_t) {
+    use std::os::unix::process::CommandExt;
+    unsafe {
+        command.pre_exec(move || {
+            libc::umask(mask);
+            Ok(())
+        })
+    };
+}

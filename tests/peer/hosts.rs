@@ -57,6 +57,17 @@ pub(crate) fn strays(args: &[OsString]) {
     report(json!({"held": held, "before": before, "after": settled(), "children": has_children()}));
 }
 
+/// N: so many times fails to start.
+pub(crate) fn failed_starts(args: &[OsString]) {
+    let missing = ChildSpec::new("landline-no-such-program").unwrap();
+    let before = settled();
+    for _ in 0..number(&args[0]) {
+        Connection::spawn(&missing).unwrap_err();
+    }
+    let leaked: usize = settled().iter().sum::<usize>() - before.iter().sum::<usize>();
+    report(json!({"leaked": leaked, "children": has_children()}));
+}
+
 /// Keeps a connection open, quiet for two seconds, and counts how often its threads were woken.
 pub(crate) fn idle(_: &[OsString]) {
     let options = Options::new().on_notification(|_, _| {}).on_stderr(|_| {});

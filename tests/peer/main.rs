@@ -36,6 +36,7 @@ const ROLES: &[(&str, Role)] = &[
     ("linger", |_| linger()),
     ("host_rounds", hosts::rounds),
     ("host_strays", hosts::strays),
+    ("host_failed_starts", hosts::failed_starts),
     ("host_idle", hosts::idle),
     ("host_starved", hosts::starved),
     ("host_sigpipe", hosts::sigpipe),
