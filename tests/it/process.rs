@@ -56,7 +56,18 @@ pub(crate) fn only_word(said: &Output) -> Value {
 
 /// Runs a command to its end.
 pub(crate) fn output(mut command: Command) -> Output {
-    guarded(move || command.output().unwrap())
+    struct Guard(u32);
+    impl Drop for Guard {
+        fn drop(&mut self) {
+            if std::thread::panicking() {
+                send_signal(self.0, libc::SIGKILL);
+            }
+        }
+    }
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let child = command.spawn().unwrap();
+    let _guard = Guard(child.id());
+    guarded(move || child.wait_with_output().unwrap())
 }
 
 /// Whether a process lives: an orphan that has ended may wait for its reaper.

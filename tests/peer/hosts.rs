@@ -23,8 +23,8 @@ pub(crate) fn rounds(args: &[OsString]) {
     let mut before = None;
     for round in 0..number(&args[0]) {
         let server = Connection::spawn(&peer("serve")).unwrap();
-        let answer: u64 = server.request("echo", round).unwrap();
-        assert_eq!(answer, round);
+        let answer: [u64; 1] = server.request("echo", [round]).unwrap();
+        assert_eq!(answer, [round]);
         ends.push(server.close());
         drop(server);
         // Whatever the first round leaves for the whole life of the process is no leak.
@@ -95,7 +95,7 @@ pub(crate) fn starved(args: &[OsString]) {
     c::limit_addresses(pages * 4096 + number(&args[0]) * (stack + SLACK) + stack / 2);
     let started = Connection::spawn(&peer("serve"));
     let outcome = match &started {
-        Ok(server) => json!(server.request::<String>("echo", "started").unwrap()),
+        Ok(server) => server.request("echo", ["started"]).unwrap(),
         Err(error) => refusal(error),
     };
     drop(started);
@@ -116,7 +116,7 @@ pub(crate) fn sigpipe(args: &[OsString]) {
     // And one whose write is under way when its reader dies.
     let server = Connection::spawn(&peer("serve")).unwrap();
     server.request::<Value>("stop_reading", ()).unwrap();
-    let call = server.start("echo", "x".repeat(1 << 20)).unwrap();
+    let call = server.start("echo", ["x".repeat(1 << 20)]).unwrap();
     c::send_signal(server.pid().unwrap(), c::SIGKILL);
     let dead = call.wait::<Value>().unwrap_err();
     report(json!({"deaf": deaf.to_string(), "dead": dead.to_string()}));
