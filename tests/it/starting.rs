@@ -61,9 +61,7 @@ fn text(bytes: &Value) -> OsString {
 
 fn env_of(who: &Value) -> Vec<(OsString, OsString)> {
     let pairs = who["env"].as_array().unwrap().iter();
-    pairs
-        .map(|pair| (text(&pair[0]), text(&pair[1])))
-        .collect()
+    pairs.map(|pair| (text(&pair[0]), text(&pair[1]))).collect()
 }
 
 #[test]
@@ -105,7 +103,10 @@ fn a_missing_directory_is_named_and_not_the_program() {
     );
     assert_eq!(
         error.to_string(),
-        format!("cannot start {PEER} in {}: no such directory", dir.display())
+        format!(
+            "cannot start {PEER} in {}: no such directory",
+            dir.display()
+        )
     );
     assert_eq!(errno(&error), Some(libc::ENOENT));
 }

@@ -8,6 +8,7 @@ use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io::{self, Write};
 use std::path::Path;
+use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -144,6 +145,14 @@ pub(crate) fn sigchld_ignored(_: &[OsString]) {
         "closed": [closed.exit.map(|exit| exit.to_string()), Some(closed.step.to_string())],
         "missing": refusal(&missing),
     }));
+}
+
+/// Ignores SIGCHLD and starts a program that is missing with a hook set, which std answers with a panic.
+pub(crate) fn sigchld_hook(_: &[OsString]) {
+    c::ignore_signal(c::SIGCHLD);
+    let mut command = Command::new("landline-no-such-program");
+    c::detach(&mut command, false);
+    report(refusal(&Options::new().spawn_command(command).unwrap_err()));
 }
 
 /// Reaps every child on a thread of its own, for N children that die and N that are closed.

@@ -41,6 +41,7 @@ const ROLES: &[(&str, Role)] = &[
     ("host_starved", hosts::starved),
     ("host_sigpipe", hosts::sigpipe),
     ("host_sigchld_ignored", hosts::sigchld_ignored),
+    ("host_sigchld_hook", hosts::sigchld_hook),
     ("host_reaper", hosts::reaper),
     ("host_killed", hosts::killed),
     ("host_stderr", hosts::stderr),

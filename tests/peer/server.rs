@@ -122,7 +122,10 @@ fn lines(server: &mut Server, call: &Value) {
 
 /// Starts a child of its own that keeps all pipes open and ignores SIGTERM, in a `session` of its own if that
 /// is true, and answers with its pid.
-#[expect(clippy::zombie_processes, reason = "it is to outlive this process or be killed with it")]
+#[expect(
+    clippy::zombie_processes,
+    reason = "it is to outlive this process or be killed with it"
+)]
 fn beget(server: &mut Server, call: &Value) {
     let mut command = Command::new(env::current_exe().unwrap());
     command.arg("linger");
