@@ -189,12 +189,9 @@ fn a_program_that_waits_for_what_comes_learns_of_a_death_under_a_stray_too() {
     guarded(|| {
         let server = serve(&Options::new().queue_incoming());
         let stray: u32 = server.request("beget", json!({"session": true})).unwrap();
-        server.start("exit", json!({"code": 3})).unwrap().forget();
-        let why = loop {
-            match server.next_incoming() {
-                landline::Incoming::Closed(why) => break why,
-                other => panic!("{other:?}"),
-            }
+        server.notify("exit", json!({"code": 3})).unwrap();
+        let landline::Incoming::Closed(why) = server.next_incoming() else {
+            panic!("the server sends nothing");
         };
         assert!(matches!(why.cause, Cause::Exited(Exit::Code(3))), "{why}");
         send_signal(stray, libc::SIGKILL);

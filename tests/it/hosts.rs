@@ -127,8 +127,5 @@ fn a_child_sees_the_end_of_a_host_that_is_killed() {
     assert!(alive(child));
     std::fs::write(gate, "").unwrap();
     eventually("the child ended", || !alive(child));
-    assert_eq!(
-        std::fs::read_to_string(file).unwrap(),
-        "{\"jsonrpc\":\"2.0\",\"method\":\"last words\"}\nend"
-    );
+    assert_eq!(std::fs::read_to_string(file).unwrap(), "end");
 }

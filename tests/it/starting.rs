@@ -206,6 +206,8 @@ fn a_program_keeps_the_name_of_its_link() {
     let link = scratch.path("a (strange) name");
     symlink(PEER, &link).unwrap();
     let server = Connection::spawn(&program(&link).with_arg("serve").unwrap()).unwrap();
+    // While it is being started it has no name yet.
+    ask_who(&server);
     let name = std::fs::read(format!("/proc/{}/cmdline", server.pid().unwrap())).unwrap();
     assert!(
         name.starts_with(link.as_os_str().as_bytes()),

@@ -175,11 +175,10 @@ pub(crate) fn reaper(args: &[OsString]) {
     report(json!({"died": died, "closed": closed}));
 }
 
-/// FILE GATE: starts a recorder, tells it something, says so, and lives on.
+/// FILE GATE: starts a recorder, says so, and lives on.
 pub(crate) fn killed(args: &[OsString]) {
     let recorder = peer("records").with_args(args).unwrap();
     let server = Connection::spawn(&recorder).unwrap();
-    server.notify("last words", ()).unwrap();
     report(json!({"pid": server.pid()}));
     linger();
 }
