@@ -413,3 +413,29 @@ fn a_handler_that_blocks_delays_no_answer() {
     }
     drop(release);
 }
+
+#[test]
+fn the_first_cause_is_kept_when_a_server_that_closed_its_input_ends() {
+    let scratch = Scratch::new();
+    let gate = scratch.path("gate");
+    let server = serve(&Options::new());
+    let held = server.start("hold", ()).unwrap();
+    let until = json!({"until": gate.to_str(), "code": 3});
+    server.request::<Value>("close_input", until).unwrap();
+    let first = server.request::<Value>("echo", ()).unwrap_err();
+    assert!(
+        matches!(closed(&first).cause, Cause::InputClosed(_)),
+        "{first}"
+    );
+
+    std::fs::write(&gate, "").unwrap();
+    assert_eq!(held.wait::<String>().unwrap(), "late");
+    assert_eq!(server.close().exit, Some(Exit::Code(3)));
+    let later = server.request::<Value>("echo", ()).unwrap_err();
+    assert!(
+        matches!(closed(&later).cause, Cause::InputClosed(_)),
+        "{later}"
+    );
+    let kept = server.closed().unwrap();
+    assert!(std::ptr::eq(closed(&first), &*kept));
+}
