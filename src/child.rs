@@ -201,12 +201,14 @@ pub(crate) struct Pipes {
     pub(crate) stderr: Option<ChildStderr>,
 }
 
-/// How long each step of the closing ladder waits for the exit. `Duration::MAX` waits for ever.
+/// How long each step of the closing ladder waits. `Duration::MAX` waits for ever.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Waits {
     pub(crate) after_stdin: Duration,
     pub(crate) after_term: Duration,
     pub(crate) after_kill: Duration,
+    /// Once the process is gone, for the threads that own its pipes.
+    pub(crate) for_threads: Duration,
 }
 
 /// A process tree that this one started. Dropping it kills what still runs and reaps it.

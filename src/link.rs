@@ -443,8 +443,8 @@ impl Link {
                 (None, Step::StdinClosed)
             }
         };
-        let pipes_held = !self.io_threads.wait_gone(JOIN_WAIT);
-        self.dispatch_thread.wait_gone(JOIN_WAIT);
+        let pipes_held = !self.io_threads.wait_gone(waits.for_threads);
+        self.dispatch_thread.wait_gone(HANDLER_WAIT);
         *report.insert(Ended {
             exit,
             step,
@@ -554,6 +554,6 @@ const LAST_WORDS: Duration = Duration::from_millis(300);
 // How long a stranger that keeps writing into a dead child's pipe can put off the end.
 const DRAIN: Duration = Duration::from_secs(2);
 
-// How long a close waits for its threads once the process is gone: far more than they need when nobody
-// else keeps the pipes open, and little enough for a drop to stay under a second.
-const JOIN_WAIT: Duration = Duration::from_millis(100);
+// How long a close waits for a handler to return, which may take minutes and is not ours to end: enough for
+// one that is idle, and little enough for a drop to stay under a second.
+const HANDLER_WAIT: Duration = Duration::from_millis(100);

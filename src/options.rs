@@ -89,10 +89,11 @@ impl Default for Options {
 impl Options {
     /// Takes every default.
     pub fn new() -> Self {
-        let steps = |wait| Waits {
+        let steps = |wait, for_threads| Waits {
             after_stdin: wait,
             after_term: wait,
             after_kill: wait,
+            for_threads,
         };
         Options {
             framing: Framing::Lines,
@@ -109,8 +110,11 @@ impl Options {
                 human: Duration::from_secs(600),
                 notifications: 8 << 20,
                 replies: 1 << 20,
-                close: steps(Duration::from_secs(2)),
-                drop: steps(Duration::from_millis(250)),
+                // Threads that own free pipes end in microseconds, but on a busy machine they may have to wait
+                // for a processor, and a close that has no patience would report the pipes as held.
+                close: steps(Duration::from_secs(2), Duration::from_secs(1)),
+                // Nobody reads a drop's report, and all four steps have to stay under a second.
+                drop: steps(Duration::from_millis(250), Duration::from_millis(100)),
             },
             closures: Closures::default(),
             taking: Taking::Closures,

@@ -118,7 +118,8 @@ impl Peer {
     ///
     /// Pending calls end at once, queued notifications and replies are written, stdin is closed; then it
     /// waits (2 s unless set), sends SIGTERM to the process group, waits (2 s unless set), sends SIGKILL,
-    /// and reaps. It blocks for these waits at most, and about 2 s more if the kernel holds the process.
+    /// and reaps. It blocks for these waits at most, and about 2 s more if the kernel holds the process,
+    /// or 1 s more if a process that left the group holds a pipe.
     pub fn close(&self) -> Ended {
         self.link.close(self.link.limits.close)
     }
