@@ -17,8 +17,9 @@ mod watch;
 
 use std::env;
 use std::error::Error;
-use std::io::{self, Write};
+use std::io::{self, ErrorKind, Write};
 use std::process::ExitCode;
+use std::thread;
 use std::time::Duration;
 
 use landline::{CallOptions, ChildSpec, Connection, Options, Update};
@@ -32,7 +33,11 @@ fn main() -> ExitCode {
         None => match demo() {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => {
-                print::note(format_args!("the demo failed: {error}"));
+                // In `inspect | head`, a pipe without a reader is no failure worth words.
+                let words: Option<&io::Error> = error.downcast_ref();
+                if words.is_none_or(|error| error.kind() != ErrorKind::BrokenPipe) {
+                    print::note(format_args!("the demo failed: {error}"));
+                }
                 ExitCode::FAILURE
             }
         },
@@ -165,26 +170,33 @@ fn cut(line: String) -> String {
 /// Does what the command line asks for with the server that it names.
 fn inspect(job: &Job) -> ExitCode {
     let all_well = match watch::options(job).spawn(&job.spec) {
-        Ok(server) => {
-            let done = match &job.action {
-                Action::Request { method, params } => {
-                    let answer = server.request(method, params.as_deref());
-                    print::answer(answer, job.json)
-                }
-                Action::Script(steps) => script::run(&server, steps),
-            };
+        Ok(server) => thread::scope(|scope| {
+            let watching = scope.spawn(|| watch::watch(&server));
+            let all_well = act(&server, job);
+            // Ends the watching too, once it has shown what came. It has nothing to give, panics included.
             server.close();
+            let _ = watching.join();
             let survived = server.survived();
             if !survived.is_empty() {
                 print::note(format_args!("survived: {survived}"));
             }
-            done
-        }
+            all_well
+        }),
         Err(error) => print::not_started(&error, job.wants_json()),
     };
     // An error here is a broken pipe: nobody reads what we have to say.
     match all_well {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) | Err(_) => ExitCode::FAILURE,
+    }
+}
+
+fn act(server: &Connection, job: &Job) -> io::Result<bool> {
+    match &job.action {
+        Action::Request { method, params } => {
+            let answer = server.request(method, params.as_deref());
+            print::answer(answer, job.json)
+        }
+        Action::Script(steps) => script::run(server, steps),
     }
 }

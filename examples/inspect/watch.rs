@@ -1,7 +1,7 @@
 //! The server being inspected: how it is connected to, and what becomes of what it sends unasked.
 
 use landline::{
-    Arrays, Dialect, Framing, Handler, Notification, OnCancel, Options, Peer, Request, RpcError,
+    Arrays, Connection, Dialect, Framing, Incoming, OnCancel, Options, Request, RpcError,
 };
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -20,7 +20,7 @@ pub(crate) fn options(job: &Job) -> Options {
     let options = Options::new()
         .framing(job.framing)
         .dialect(dialect)
-        .handler(Watcher)
+        .queue_incoming()
         .on_stderr(|line| note(format_args!("stderr: {line}")));
     match job.timeout {
         Some(limit) => options.request_timeout(limit),
@@ -43,44 +43,55 @@ fn lsp() -> Dialect {
         .cancelled_requests("$/cancelRequest", "id", OnCancel::Reply { code: -32800 })
 }
 
-/// Shows everything on stderr, and answers what keeps a server going.
-struct Watcher;
-
-impl Handler for Watcher {
-    fn request(&self, _peer: &Peer, request: Request) -> Result<Value, RpcError> {
-        let (id, method) = (request.id(), request.method());
-        note(format_args!(
-            "request {id}: {method}{}",
-            shown(request.params())
-        ));
-        match method {
-            "ping" => Ok(json!({})),
-            // One setting for each that is asked for: none has a value.
-            "workspace/configuration" => {
-                let asked: Value = request.decode()?;
-                let items = asked["items"].as_array().map_or(0, Vec::len);
-                Ok(vec![Value::Null; items].into())
+/// Shows on stderr what the server sends unasked, in the order in which it came, until the connection ends.
+///
+/// From a loop of our own and not from a handler, which the library does not hold up a close for: what came
+/// before the last answer is shown, however soon the end follows.
+pub(crate) fn watch(server: &Connection) {
+    loop {
+        match server.next_incoming() {
+            Incoming::Notification(notification) => {
+                let params = shown(notification.params());
+                note(format_args!(
+                    "notification: {}{params}",
+                    notification.method()
+                ));
             }
-            "client/registerCapability"
-            | "client/unregisterCapability"
-            | "window/workDoneProgress/create"
-            | "window/showMessageRequest" => Ok(Value::Null),
-            other => Err(RpcError::method_not_found(other)),
+            Incoming::Request(request, responder) => {
+                let params = shown(request.params());
+                note(format_args!(
+                    "request {}: {}{params}",
+                    request.id(),
+                    request.method()
+                ));
+                responder.answer(answer(&request));
+            }
+            Incoming::Lost(lost) => {
+                note(format_args!(
+                    "{lost} notifications were lost: they came faster than they were shown"
+                ));
+            }
+            Incoming::Closed(_) => return,
+            _ => {}
         }
     }
+}
 
-    fn notification(&self, _peer: &Peer, notification: Notification) {
-        let params = shown(notification.params());
-        note(format_args!(
-            "notification: {}{params}",
-            notification.method()
-        ));
-    }
-
-    fn lagged(&self, _peer: &Peer, lost: u64) {
-        note(format_args!(
-            "{lost} notifications were lost here: they came too fast to be shown"
-        ));
+/// Answers what keeps a server going.
+fn answer(request: &Request) -> Result<Value, RpcError> {
+    match request.method() {
+        "ping" => Ok(json!({})),
+        // One setting for each that is asked for: none has a value.
+        "workspace/configuration" => {
+            let asked: Value = request.decode()?;
+            let items = asked["items"].as_array().map_or(0, Vec::len);
+            Ok(vec![Value::Null; items].into())
+        }
+        "client/registerCapability"
+        | "client/unregisterCapability"
+        | "window/workDoneProgress/create"
+        | "window/showMessageRequest" => Ok(Value::Null),
+        other => Err(RpcError::method_not_found(other)),
     }
 }
 
