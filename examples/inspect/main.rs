@@ -34,8 +34,8 @@ fn main() -> ExitCode {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => {
                 // In `inspect | head`, a pipe without a reader is no failure worth words.
-                let words: Option<&io::Error> = error.downcast_ref();
-                if words.is_none_or(|error| error.kind() != ErrorKind::BrokenPipe) {
+                let shown: Option<&io::Error> = error.downcast_ref();
+                if shown.is_none_or(|error| error.kind() != ErrorKind::BrokenPipe) {
                     print::note(format_args!("the demo failed: {error}"));
                 }
                 ExitCode::FAILURE
