@@ -144,10 +144,10 @@ fn without_arguments_it_shows_the_library_at_work() {
         r#"<-- {"capabilities":{"tools":{}},"protocolVersion":"2025-11-25","#,
         "--> notifications/initialized\n",
         "--> tools/list {}\n",
-        " echo: ",
-        " add: ",
-        " sleep: ",
-        " fail: ",
+        "      \"echo\": ",
+        "      \"add\": ",
+        "      \"sleep\": ",
+        "      \"fail\": ",
         r#"<-- {"content":[{"text":"42","type":"text"}]}"#,
         r#"<-- notifications/progress {"progress":1,"progressToken":4,"total":4}"#,
         r#"<-- notifications/progress {"progress":2,"progressToken":4,"total":4}"#,
@@ -155,8 +155,7 @@ fn without_arguments_it_shows_the_library_at_work() {
         r#"<-- notifications/progress {"progress":4,"progressToken":4,"total":4}"#,
         r#"<-- {"content":[{"text":"slept well","type":"text"}]}"#,
         "<-- `no/such/method` was refused: method not found (code -32601)\n",
-        "stdin closed",
-        "exit code 0",
+        "  exit code 0, by this step: stdin closed\n",
     ] {
         let at = rest.find(next);
         let at = at.unwrap_or_else(|| panic!("no {next:?} where it belongs in {}", output.stdout));

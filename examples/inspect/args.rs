@@ -7,8 +7,7 @@ use std::time::Duration;
 use landline::{ChildSpec, Framing};
 use serde_json::value::RawValue;
 
-pub(crate) const USAGE: &str = "\
-usage: inspect                                          a demonstration
+pub(crate) const USAGE: &str = r#"usage: inspect                                          a demonstration
        inspect [OPTION...] ACTION -- PROGRAM [ARG...]   calls PROGRAM
 
 options:
@@ -18,19 +17,20 @@ options:
 
 actions:
   request METHOD [PARAMS]          one raw request, the answer printed
-  script FILE|-                    steps from a file or from stdin; a line each, and a line out for each:
-      {\"request\":METHOD,\"params\":...,\"timeout\":SECONDS}           {\"ok\":RESULT}
-      {\"start\":METHOD,\"params\":...,\"timeout\":SECONDS,\"as\":NAME}   {\"ok\":null}
-      {\"wait\":NAME}                                             {\"ok\":RESULT}
-      {\"cancel\":NAME}                                           {\"ok\":null}
-      {\"notify\":METHOD,\"params\":...}                            {\"ok\":null}
-      {\"sleep\":SECONDS}                                         {\"ok\":null}
-      {\"close\":true}                                            {\"closed\":{\"status\":...,\"step\":...}}
-    or, when a step fails, {\"error\":{\"kind\":...,\"message\":...,\"delivery\":...,\"code\":...,\"data\":...}}
+  script FILE|-                    steps from a file or stdin, a line each, and for each a line out:
+      {"request":METHOD,"params":...,"timeout":SECONDS}          {"ok":RESULT}
+      {"start":METHOD,"params":...,"timeout":SECONDS,"as":NAME}  {"ok":null}
+      {"wait":NAME}                                              {"ok":RESULT}
+      {"cancel":NAME}                                            {"ok":null}
+      {"notify":METHOD,"params":...}                             {"ok":null}
+      {"sleep":SECONDS}                                          {"ok":null}
+      {"close":true}                                             {"closed":{"status":...,"step":...}}
+    or {"error":{"kind":...,"message":...,"delivery":...,"code":...,"data":...}} when it fails.
+    "params", "timeout", and an error's "code" and "data" may be absent.
 
 What the server sends unasked, its stderr, and what was survived go to stderr.
 The exit code is 0 when every request was answered with a result, 1 otherwise, 2 for wrong usage.
-";
+"#;
 
 /// What the command line asks for.
 #[derive(Debug)]

@@ -17,6 +17,7 @@ mod watch;
 
 use std::env;
 use std::error::Error;
+use std::fmt::Display;
 use std::io::{self, ErrorKind, Write};
 use std::process::ExitCode;
 use std::thread;
@@ -61,27 +62,21 @@ fn main() -> ExitCode {
     }
 }
 
-/// Starts a server, calls it in three ways, and closes it.
+/// Starts a server, calls it, and closes it.
 fn demo() -> Result<(), Box<dyn Error>> {
-    let mut out = io::stdout();
-
     // What to run: this program, as its own child.
     let spec = ChildSpec::new(env::current_exe()?)?.with_arg(server::FLAG)?;
-    // How: MCP's way of naming the call that a progress notification belongs to is part of its dialect.
+    // How: where a progress notification names the call that it belongs to is part of MCP's dialect.
     let server = Options::new()
         .dialect(watch::mcp().route("notifications/progress", ["progressToken"]))
         .request_timeout(Duration::from_secs(5))
         .spawn(&spec)?;
     let pid = server.pid().unwrap_or_default();
-    writeln!(
-        out,
+    say(format_args!(
         "Started an MCP server: this program again, as process {pid}."
-    )?;
+    ))?;
 
-    writeln!(
-        out,
-        "\nThe handshake: one request, which waits for its answer, and one notification."
-    )?;
+    say("\nThe handshake: a request, which waits for its answer, and a notification.")?;
     let hello = json!({
         "protocolVersion": "2025-11-25",
         "capabilities": {},
@@ -89,74 +84,65 @@ fn demo() -> Result<(), Box<dyn Error>> {
     });
     request(&server, "initialize", hello)?;
     server.notify("notifications/initialized", ())?;
-    writeln!(out, "  --> notifications/initialized")?;
+    say("  --> notifications/initialized")?;
 
-    writeln!(out, "\nWhich tools does it have?")?;
+    say("\nWhich tools does it have?")?;
     let tools = request(&server, "tools/list", json!({}))?;
     for tool in tools["tools"].as_array().into_iter().flatten() {
-        let (name, does) = (tool["name"].as_str(), tool["description"].as_str());
-        writeln!(
-            out,
+        say(format_args!(
             "      {}: {}",
-            name.unwrap_or("?"),
-            does.unwrap_or("?")
-        )?;
+            tool["name"], tool["description"]
+        ))?;
     }
 
-    writeln!(out, "\nA call of the tool `add`:")?;
-    let sum = json!({"name": "add", "arguments": {"a": 19, "b": 23}});
-    request(&server, "tools/call", sum)?;
+    say("\nA call of the tool `add`:")?;
+    let add = json!({"name": "add", "arguments": {"a": 19, "b": 23}});
+    request(&server, "tools/call", add)?;
 
-    writeln!(
-        out,
-        "\nA call of the tool `sleep`, which tells its progress while we wait:"
-    )?;
-    let call = server.start_with(
-        "tools/call",
-        &CallOptions::new(),
-        |id| json!({"name": "sleep", "arguments": {"seconds": 1}, "_meta": {"progressToken": id}}),
-    )?;
-    writeln!(
-        out,
-        "  --> tools/call sleep, in flight as request {}",
+    say("\nA call of the tool `sleep`, which tells its progress while we wait:")?;
+    let sleep = json!({"name": "sleep", "arguments": {"seconds": 1}});
+    let call = server.start_with("tools/call", &CallOptions::new(), |id| {
+        let mut params = sleep.clone();
+        params["_meta"] = json!({"progressToken": id});
+        params
+    })?;
+    say(format_args!(
+        "  --> tools/call {sleep}, in flight as request {}",
         call.id()
-    )?;
+    ))?;
     let slept: Value = call.wait_with(|update| {
         if let Update::Notification(progress) = update {
             let params = progress.params().map_or("", |raw| raw.get());
             // The call goes on, whether its progress can be shown or not.
-            let _ = writeln!(out, "  <-- {} {params}", progress.method());
+            let _ = say(format_args!("  <-- {} {params}", progress.method()));
         }
     })?;
-    writeln!(out, "  <-- {slept}")?;
+    say(format_args!("  <-- {slept}"))?;
 
-    writeln!(
-        out,
-        "\nA request that the server refuses is an error that says so:"
-    )?;
+    say("\nA request that the server refuses is an error, which says so:")?;
     if let Err(error) = request(&server, "no/such/method", json!({})) {
-        writeln!(out, "  <-- {error}")?;
+        say(format_args!("  <-- {error}"))?;
     }
 
-    let end = server.close();
-    let exit = end
+    say("\nThe end: its stdin is closed, and only a server that stays on gets a signal.")?;
+    let ended = server.close();
+    let exit = ended
         .exit
-        .map_or("no status".to_owned(), |exit| exit.to_string());
-    writeln!(
-        out,
-        "\nClosed. What ended the server: {}. How it ended: {exit}.",
-        end.step
-    )?;
+        .map_or("no status".into(), |exit| exit.to_string());
+    say(format_args!("  {exit}, by this step: {}", ended.step))?;
     Ok(())
 }
 
 /// Sends a request and waits, showing what went out and what came back.
 fn request(server: &Connection, method: &str, params: Value) -> Result<Value, Box<dyn Error>> {
-    let mut out = io::stdout();
-    writeln!(out, "  --> {method} {params}")?;
+    say(format_args!("  --> {method} {params}"))?;
     let answer: Value = server.request(method, params)?;
-    writeln!(out, "  <-- {}", cut(answer.to_string()))?;
+    say(format_args!("  <-- {}", cut(answer.to_string())))?;
     Ok(answer)
+}
+
+fn say(words: impl Display) -> io::Result<()> {
+    writeln!(io::stdout(), "{words}")
 }
 
 /// Leaves of a long line what fits on a screen.
