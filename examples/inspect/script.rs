@@ -1,0 +1,209 @@
+//! Scripts: a step in on each line, what became of it out on a line.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fs::File;
+use std::io::{self, BufRead, BufReader};
+use std::thread;
+use std::time::Duration;
+
+use landline::{Call, CallOptions, CancelToken, Connection};
+use serde_json::value::RawValue;
+
+use crate::args::{Steps, seconds};
+use crate::print::Line;
+
+enum Step {
+    Request {
+        method: String,
+        params: Params,
+        options: CallOptions,
+    },
+    Start {
+        method: String,
+        params: Params,
+        options: CallOptions,
+        name: String,
+    },
+    Wait(String),
+    Cancel(String),
+    Notify {
+        method: String,
+        params: Params,
+    },
+    Sleep(Duration),
+    Close,
+}
+
+/// As the script has them, digit for digit; without any, none are sent.
+type Params = Option<Box<RawValue>>;
+
+/// A call in flight, and what cancels it while its name can still be waited for.
+struct Started {
+    call: Call,
+    cancel: CancelToken,
+}
+
+/// Runs a script; `true` says that every step went well and every call was waited for.
+pub(crate) fn run(server: &Connection, steps: &Steps) -> io::Result<bool> {
+    let lines: Box<dyn BufRead> = match steps {
+        Steps::Stdin => Box::new(io::stdin().lock()),
+        Steps::File(path) => match File::open(path) {
+            Ok(file) => Box::new(BufReader::new(file)),
+            Err(error) => return unreadable(&error),
+        },
+    };
+    let mut script = Script {
+        server,
+        calls: HashMap::new(),
+    };
+    let mut all_well = true;
+    for line in lines.split(b'\n') {
+        let line = match line {
+            Ok(line) if line.trim_ascii().is_empty() => continue,
+            Ok(line) => line,
+            Err(error) => return unreadable(&error),
+        };
+        let done = match Step::parse(&line) {
+            Ok(step) => script.step(step),
+            Err(wrong) => Line::Refused("script", wrong),
+        };
+        all_well &= done.print()?;
+    }
+    Ok(all_well && script.calls.is_empty())
+}
+
+fn unreadable(error: &io::Error) -> io::Result<bool> {
+    Line::Refused("script", format!("the script cannot be read: {error}")).print()
+}
+
+struct Script<'a> {
+    server: &'a Connection,
+    calls: HashMap<String, Started>,
+}
+
+impl Script<'_> {
+    fn step(&mut self, step: Step) -> Line {
+        let done = match step {
+            Step::Request {
+                method,
+                params,
+                options,
+            } => self
+                .server
+                .request_with(&method, params, &options)
+                .map(Some),
+            Step::Start { name, .. } if self.calls.contains_key(&name) => {
+                return Line::Refused("script", format!("`{name}` is in flight already"));
+            }
+            Step::Start {
+                method,
+                params,
+                options,
+                name,
+            } => {
+                let cancel = CancelToken::new();
+                let options = options.cancel_token(&cancel);
+                let call = self.server.start_with(&method, &options, |_| params);
+                call.map(|call| {
+                    self.calls.insert(name, Started { call, cancel });
+                    None
+                })
+            }
+            Step::Wait(name) => match self.calls.remove(&name) {
+                Some(started) => started.call.wait().map(Some),
+                None => return unknown(&name),
+            },
+            Step::Cancel(name) => match self.calls.get(&name) {
+                Some(started) => {
+                    started.cancel.cancel();
+                    Ok(None)
+                }
+                None => return unknown(&name),
+            },
+            Step::Notify { method, params } => self.server.notify(&method, params).map(|()| None),
+            Step::Sleep(time) => {
+                thread::sleep(time);
+                Ok(None)
+            }
+            Step::Close => return Line::Closed(self.server.close()),
+        };
+        match done {
+            Ok(result) => Line::Ok(result),
+            Err(error) => Line::Failed(error),
+        }
+    }
+}
+
+fn unknown(name: &str) -> Line {
+    Line::Refused("script", format!("no call was started as `{name}`"))
+}
+
+impl Step {
+    /// Reads a line. What is misspelt is an error: left out in silence, a limit would be missed too late.
+    fn parse(line: &[u8]) -> Result<Self, String> {
+        let mut members: BTreeMap<String, Box<RawValue>> = serde_json::from_slice(line)
+            .map_err(|error| format!("a step is a JSON object on one line: {error}"))?;
+        let verbs = [
+            "request", "start", "wait", "cancel", "notify", "sleep", "close",
+        ];
+        let Some(verb) = verbs.into_iter().find(|verb| members.contains_key(*verb)) else {
+            return Err(format!(
+                "a step has one of the members {}",
+                verbs.join(", ")
+            ));
+        };
+        let step = match verb {
+            "request" => Step::Request {
+                method: needed(&mut members, verb)?,
+                params: members.remove("params"),
+                options: options(&mut members)?,
+            },
+            "start" => Step::Start {
+                method: needed(&mut members, verb)?,
+                params: members.remove("params"),
+                options: options(&mut members)?,
+                name: needed(&mut members, "as")?,
+            },
+            "wait" => Step::Wait(needed(&mut members, verb)?),
+            "cancel" => Step::Cancel(needed(&mut members, verb)?),
+            "notify" => Step::Notify {
+                method: needed(&mut members, verb)?,
+                params: members.remove("params"),
+            },
+            "sleep" => Step::Sleep(time(&mut members, verb)?.unwrap_or_default()),
+            _ => match members.remove(verb) {
+                Some(yes) if yes.get() == "true" => Step::Close,
+                _ => return Err("`close` is true".into()),
+            },
+        };
+        match members.keys().next() {
+            Some(name) => Err(format!("`{name}` is no member of a `{verb}` step")),
+            None => Ok(step),
+        }
+    }
+}
+
+type Members = BTreeMap<String, Box<RawValue>>;
+
+fn needed(members: &mut Members, name: &str) -> Result<String, String> {
+    let raw = members.remove(name);
+    raw.and_then(|raw| serde_json::from_str(raw.get()).ok())
+        .ok_or(format!("`{name}` is a string"))
+}
+
+fn options(members: &mut Members) -> Result<CallOptions, String> {
+    Ok(match time(members, "timeout")? {
+        Some(limit) => CallOptions::new().timeout(limit),
+        None => CallOptions::new(),
+    })
+}
+
+fn time(members: &mut Members, name: &str) -> Result<Option<Duration>, String> {
+    let Some(raw) = members.remove(name) else {
+        return Ok(None);
+    };
+    match serde_json::from_str(raw.get()).ok().and_then(seconds) {
+        Some(time) => Ok(Some(time)),
+        None => Err(format!("`{name}` is a number of seconds")),
+    }
+}
