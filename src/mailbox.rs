@@ -2,23 +2,26 @@
 //!
 //! It carries what the peer sends unasked: to the caller of a call, to the dispatch thread, or to a
 //! program's own loop. At the bound the oldest item goes, and the reader finds the gap in its place with
-//! its size. One end, pushed last, can always be told. Waiting is done on a crossbeam channel of one
-//! place, the bell, so that a reader can wait with a deadline and for several mailboxes at once.
+//! its size. One end, pushed last, can always be told. A reader that waits for several mailboxes at once
+//! waits for a crossbeam channel of one place, the bell; it is made when it is first asked for, since a
+//! call that is waited for alone, as nearly all are, is cheaper without it.
 
 use std::collections::VecDeque;
-use std::sync::Mutex;
+use std::sync::{Condvar, Mutex, MutexGuard, OnceLock};
 use std::time::Instant;
 
 use crossbeam_channel::{Receiver, Sender, bounded};
 
-use crate::sync::{lock, soon};
+use crate::sync::{lock, soon, wait_until};
 
 /// A queue of `T`, ended by an `E`.
 #[derive(Debug)]
 pub(crate) struct Mailbox<T, E> {
     inbox: Mutex<Inbox<T, E>>,
+    /// Tells who listens that it rings.
+    rings: Condvar,
     limit: usize,
-    bell: (Sender<()>, Receiver<()>),
+    bell: OnceLock<(Sender<()>, Receiver<()>)>,
 }
 
 #[derive(Debug)]
@@ -27,6 +30,9 @@ struct Inbox<T, E> {
     bytes: usize,
     news: bool,
     end: Option<E>,
+    /// There was a change that no listener has heard of.
+    ringing: bool,
+    listeners: usize,
 }
 
 #[derive(Debug)]
@@ -55,29 +61,30 @@ impl<T, E> Mailbox<T, E> {
             bytes: 0,
             news: false,
             end: None,
+            ringing: false,
+            listeners: 0,
         };
         Mailbox {
             inbox: Mutex::new(inbox),
+            rings: Condvar::new(),
             limit,
-            bell: bounded(1),
+            bell: OnceLock::new(),
         }
     }
 
     /// Puts an item in and gives the number of older ones that had to go for it. An item of cost 0 never
-    /// goes, and nothing goes for it: its sender bounds it otherwise. The newest item always enters, however
-    /// large.
+    /// goes: its sender bounds it otherwise. The newest item always enters, however large.
     pub(crate) fn push(&self, item: T, cost: usize) -> u64 {
         let mut inbox = lock(&self.inbox);
         let mut dropped = 0;
-        while cost > 0 && inbox.bytes > 0 && inbox.bytes.saturating_add(cost) > self.limit {
+        while inbox.bytes > 0 && inbox.bytes.saturating_add(cost) > self.limit {
             inbox.drop_oldest();
             dropped += 1;
         }
         inbox.bytes += cost;
         inbox.news = true;
         inbox.posts.push_back(Entry::Item { item, cost });
-        drop(inbox);
-        self.ring();
+        self.ring_in(inbox);
         dropped
     }
 
@@ -86,8 +93,7 @@ impl<T, E> Mailbox<T, E> {
         let mut inbox = lock(&self.inbox);
         let first = inbox.end.is_none();
         inbox.end.get_or_insert(end);
-        drop(inbox);
-        self.ring();
+        self.ring_in(inbox);
         first
     }
 
@@ -104,7 +110,7 @@ impl<T, E> Mailbox<T, E> {
         };
         // The bell has one place; a second reader must hear of what the first one left.
         if !inbox.posts.is_empty() || inbox.end.is_some() {
-            self.ring();
+            self.ring_in(inbox);
         }
         post
     }
@@ -122,25 +128,46 @@ impl<T, E> Mailbox<T, E> {
     /// Waits for the bell until the given time and tells whether it rang. It rings after each change, and
     /// may ring for nothing.
     pub(crate) fn listen(&self, until: Option<Instant>) -> bool {
-        if soon(|| self.bell.1.try_recv().ok()).is_some() {
+        if soon(|| std::mem::take(&mut lock(&self.inbox).ringing).then_some(())).is_some() {
             return true;
         }
-        match until {
-            // The sender lives as long as the receiver, in `self`: neither call finds the other side gone.
-            Some(until) => self.bell.1.recv_deadline(until).is_ok(),
-            None => self.bell.1.recv().is_ok(),
+        let mut inbox = lock(&self.inbox);
+        inbox.listeners += 1;
+        while !inbox.ringing && until.is_none_or(|until| Instant::now() < until) {
+            inbox = wait_until(&self.rings, inbox, until);
         }
+        inbox.listeners -= 1;
+        std::mem::take(&mut inbox.ringing)
     }
 
     /// Wakes a waiting reader, so that it looks at the clock and at the world again.
     pub(crate) fn ring(&self) {
-        // A full bell is a bell that rings already.
-        let _ = self.bell.0.try_send(());
+        self.ring_in(lock(&self.inbox));
+    }
+
+    fn ring_in(&self, mut inbox: MutexGuard<'_, Inbox<T, E>>) {
+        inbox.ringing = true;
+        let heard = inbox.listeners > 0;
+        drop(inbox);
+        // Waking is a system call whether anybody sleeps or not.
+        if heard {
+            self.rings.notify_one();
+        }
+        if let Some((bell, _)) = self.bell.get() {
+            // A full bell is a bell that rings already.
+            let _ = bell.try_send(());
+        }
     }
 
     /// The bell itself, for waiting on several at once.
     pub(crate) fn bell(&self) -> &Receiver<()> {
-        &self.bell.1
+        let (bell, rung) = self.bell.get_or_init(|| bounded(1));
+        // A change either saw the bell, or is seen here.
+        if std::mem::take(&mut lock(&self.inbox).ringing) {
+            // As above.
+            let _ = bell.try_send(());
+        }
+        rung
     }
 }
 
@@ -210,13 +237,5 @@ mod tests {
             [Post::Lost(1), Post::Item(2), Post::End(())]
         );
         assert_eq!(mailbox.pop(), None);
-    }
-
-    #[test]
-    fn nothing_goes_for_what_costs_nothing() {
-        let mailbox = Mailbox::new(10);
-        mailbox.push(1, 20);
-        assert_eq!(mailbox.push(2, 0), 0);
-        assert_eq!(drain(&mailbox), [Post::Item(1), Post::Item(2)]);
     }
 }
