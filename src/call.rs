@@ -392,15 +392,12 @@ impl Call {
                 bells.recv(call.inbox.bell());
             }
             let rung = match until {
-                Some(until) => bells.select_deadline(until).ok(),
-                None => Some(bells.select()),
+                Some(until) => bells.ready_deadline(until).ok(),
+                None => Some(bells.ready()),
             };
             match rung {
-                Some(rung) => {
-                    // The ring has done its work: the calls are looked at again.
-                    let place = rung.index();
-                    let _ = rung.recv(calls[place].inbox.bell());
-                }
+                // A ring that was heard is taken off: the calls are looked at again.
+                Some(place) => drop(calls[place].inbox.bell().try_recv()),
                 None => look = next_look(look, calls.iter().any(|call| call.link.look())),
             }
         }

@@ -73,11 +73,12 @@ impl<T, E> Mailbox<T, E> {
     }
 
     /// Puts an item in and gives the number of older ones that had to go for it. An item of cost 0 never
-    /// goes: its sender bounds it otherwise. The newest item always enters, however large.
+    /// goes, and nothing goes for it: its sender bounds it otherwise. The newest item always enters, however
+    /// large.
     pub(crate) fn push(&self, item: T, cost: usize) -> u64 {
         let mut inbox = lock(&self.inbox);
         let mut dropped = 0;
-        while inbox.bytes > 0 && inbox.bytes.saturating_add(cost) > self.limit {
+        while cost > 0 && inbox.bytes > 0 && inbox.bytes.saturating_add(cost) > self.limit {
             inbox.drop_oldest();
             dropped += 1;
         }
@@ -237,5 +238,13 @@ mod tests {
             [Post::Lost(1), Post::Item(2), Post::End(())]
         );
         assert_eq!(mailbox.pop(), None);
+    }
+
+    #[test]
+    fn nothing_goes_for_what_costs_nothing() {
+        let mailbox = Mailbox::new(10);
+        mailbox.push(1, 20);
+        assert_eq!(mailbox.push(2, 0), 0);
+        assert_eq!(drain(&mailbox), [Post::Item(1), Post::Item(2)]);
     }
 }
