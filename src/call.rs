@@ -335,8 +335,10 @@ impl Call {
         loop {
             match self.advance(until) {
                 Some(Update::Ended) => return self.take().map(Some),
-                Some(_) => {}
-                None => return Ok(None),
+                // What belongs to the call may come faster than it is passed over; its end is never far.
+                Some(_) if self.inbox.has_ended() || until.is_none_or(|at| Instant::now() < at) => {
+                }
+                Some(_) | None => return Ok(None),
             }
         }
     }
@@ -408,7 +410,8 @@ impl Call {
         drop(self);
     }
 
-    /// Gives the call up without telling the peer, unless it has ended. Never blocks.
+    /// Gives the call up without telling the peer, unless it has ended. Never blocks. A request that is
+    /// still queued is not sent.
     pub fn forget(mut self) {
         self.quiet = true;
     }

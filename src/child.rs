@@ -119,7 +119,7 @@ pub enum SpawnError {
     /// There is no such program, or the interpreter that its first line names is missing.
     #[error("cannot start {}: program not found", Path::new(program).display())]
     ProgramNotFound {
-        /// The program as it was given.
+        /// The program as it was looked for: a relative path is made absolute.
         program: OsString,
         /// The operating system's error.
         source: io::Error,
@@ -127,7 +127,7 @@ pub enum SpawnError {
     /// The directory to run in does not exist or is not a directory.
     #[error("cannot start {} in {}: no such directory", Path::new(program).display(), dir.display())]
     DirectoryMissing {
-        /// The program as it was given.
+        /// The program as it was looked for: a relative path is made absolute.
         program: OsString,
         /// The directory as it was given.
         dir: PathBuf,
@@ -137,7 +137,7 @@ pub enum SpawnError {
     /// The program may not be executed (no permission bit, a directory), or its directory not entered.
     #[error("cannot start {}: permission denied", Path::new(program).display())]
     PermissionDenied {
-        /// The program as it was given.
+        /// The program as it was looked for: a relative path is made absolute.
         program: OsString,
         /// The operating system's error.
         source: io::Error,
@@ -146,7 +146,7 @@ pub enum SpawnError {
     /// child had started is this too; the child was ended again.
     #[error("cannot start {}: the system lacks resources", Path::new(program).display())]
     NoResources {
-        /// The program as it was given.
+        /// The program as it was looked for: a relative path is made absolute.
         program: OsString,
         /// The operating system's error.
         source: io::Error,
@@ -154,7 +154,7 @@ pub enum SpawnError {
     /// Anything else, a file that is no program included.
     #[error("cannot start {}", Path::new(program).display())]
     Other {
-        /// The program as it was given.
+        /// The program as it was looked for: a relative path is made absolute.
         program: OsString,
         /// The operating system's error.
         source: io::Error,

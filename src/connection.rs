@@ -75,7 +75,7 @@ impl Connection {
 
     /// Waits for what the peer sends unasked, in a connection made with [`Options::queue_incoming`]. Blocks
     /// until something comes or the connection ends, which is told each time; in other connections, until
-    /// the end.
+    /// the end. Like every waiting caller it looks at the process now and then, once a second at most.
     pub fn next_incoming(&self) -> Incoming {
         loop {
             // Without a time of its own it always has something to give.
@@ -128,6 +128,9 @@ impl Options {
 
     /// Starts a command that the caller has made, perhaps with a uid or a umask, and connects to its
     /// standard streams. Its three pipes and its process group are set here.
+    ///
+    /// In a host that ignores SIGCHLD, std panics when a command with a uid or a `pre_exec` fails to exec.
+    /// The panic is caught and told as [`SpawnError::Other`], but the host's panic hook sees it.
     ///
     /// # Errors
     ///
@@ -217,14 +220,16 @@ impl Options {
             link.dispatch_thread
                 .hire("landline-dispatch", move || dispatcher.dispatch())?;
         }
-        if let (Some(pipe), Some(tail)) = (stderr, tail) {
-            let dispatcher = dispatcher.clone();
-            link.io_threads.hire("landline-stderr", move || {
-                let on_line = dispatcher
-                    .wants_lines()
-                    .then_some(|line| dispatcher.line(line));
-                tail.drain(pipe, on_line);
-            })?;
+        match (stderr, tail) {
+            (Some(pipe), Some(tail)) => {
+                let dispatcher = dispatcher.clone();
+                link.io_threads.hire("landline-stderr", move || {
+                    let wanted = dispatcher.wants_lines();
+                    tail.drain(pipe, wanted.then_some(|line| dispatcher.line(line)));
+                    dispatcher.lines_ended();
+                })?;
+            }
+            _ => dispatcher.lines_ended(),
         }
         let writing = link.clone();
         link.io_threads

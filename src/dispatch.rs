@@ -25,7 +25,7 @@ use crate::message::{Id, Notification, RpcError};
 use crate::peer::Peer;
 use crate::request::{Batch, Request, Responder, Ticket};
 use crate::survived::Counters;
-use crate::sync::{after, earlier, lock, wait_until};
+use crate::sync::{Signal, after, earlier, lock, wait_until};
 
 /// Takes what the peer sends unasked.
 ///
@@ -105,7 +105,7 @@ pub(crate) struct Dispatcher {
     peer: Peer,
     taker: Taker,
     backlog: Mailbox<Incoming, Infallible>,
-    lines: Mailbox<String, Infallible>,
+    lines: Mailbox<String, ()>,
     on_stderr: Option<OnStderr>,
     /// How many notifications have been handled, or dropped; a request waits for those before it.
     handled: Mutex<u64>,
@@ -177,6 +177,10 @@ impl Dispatcher {
         self.counters()
             .dropped_stderr_lines
             .add(self.lines.push(line, cost));
+    }
+
+    pub(crate) fn lines_ended(&self) {
+        self.lines.end(());
     }
 
     pub(crate) fn notification(&self, notification: Notification) {
@@ -266,15 +270,22 @@ impl Dispatcher {
         }
     }
 
-    /// Marks a request as withdrawn by the peer; one that is unknown or answered is ignored.
+    /// Marks a request as withdrawn by the peer; one that is unknown or answered is ignored. One that still
+    /// waits for a thread is settled here, as its handlers may all take minutes.
     pub(crate) fn withdrawn(&self, id: &Id) {
-        let requests = lock(&self.requests);
+        let mut requests = lock(&self.requests);
         // The first that is meant; a peer that reuses ids withdraws its oldest.
-        let _ = requests
-            .open
-            .iter()
-            .filter_map(Weak::upgrade)
-            .any(|ticket| ticket.withdraw(id));
+        let mut open = requests.open.iter().filter_map(Weak::upgrade);
+        let Some(ticket) = open.find(|ticket| ticket.withdraw(id)) else {
+            return;
+        };
+        let is_it = |job: &Job| Arc::ptr_eq(job.request.ticket(), &ticket);
+        let at = requests.waiting.iter().position(is_it);
+        if let Some(job) = at.and_then(|at| requests.waiting.remove(at)) {
+            requests.taken(job.request.cost());
+            drop(requests);
+            job.responder.answer_withdrawn();
+        }
     }
 
     // The requests' own threads.
@@ -339,36 +350,51 @@ impl Dispatcher {
 
     // The dispatch thread.
 
+    /// Hands notifications to the handler and lines to their callback, until both have ended or the
+    /// connection was closed.
     pub(crate) fn dispatch(&self) {
         let link = &self.peer.link;
+        let (mut told, mut lines_over) = (false, self.on_stderr.is_none());
         // The queue is the program's own where it has asked for it.
         let has_handler = matches!(self.taker, Taker::Handler(_));
-        loop {
-            if link.is_leaving() {
-                // Whoever closes is not interested any more, and a slow handler must not hold it up.
-                while let Some(post) = has_handler.then(|| self.backlog.pop()).flatten() {
-                    self.counters()
-                        .dropped_notifications
-                        .add(u64::from(matches!(post, Post::Item(_))));
-                }
-                break;
-            }
+        while !(link.left().is_fired() || told && lines_over) {
             // Asked before the queues are: what came before the end is in them by then.
             let ended = link.has_ended();
             if let Some(post) = has_handler.then(|| self.backlog.pop()).flatten() {
                 self.deliver(post);
                 continue;
             }
-            if let Some(post) = self.lines.pop() {
-                self.deliver_line(post);
-                continue;
+            match self.lines.pop() {
+                Some(Post::End(())) => lines_over = true,
+                Some(post) => self.deliver_line(post),
+                None if ended && !told => {
+                    told = true;
+                    self.tell_end();
+                }
+                None => {
+                    let signal = if told { link.left() } else { link.ended() };
+                    self.listen(has_handler, !lines_over, signal, None);
+                }
             }
-            if ended {
-                break;
-            }
-            self.listen(has_handler, self.on_stderr.is_some(), None);
         }
-        if let (Taker::Handler(handler), Some(why)) = (&self.taker, link.closed()) {
+        // Whoever closes does not wait for a slow handler; what it did not get to is counted.
+        while let Some(post) = has_handler.then(|| self.backlog.pop()).flatten() {
+            self.counters()
+                .dropped_notifications
+                .add(u64::from(matches!(post, Post::Item(_))));
+        }
+        while let Some(post) = self.lines.pop() {
+            self.counters()
+                .dropped_stderr_lines
+                .add(u64::from(matches!(post, Post::Item(_))));
+        }
+        if !told {
+            self.tell_end();
+        }
+    }
+
+    fn tell_end(&self) {
+        if let (Taker::Handler(handler), Some(why)) = (&self.taker, self.peer.link.closed()) {
             self.guard(|| handler.closed(why));
         }
     }
@@ -393,7 +419,7 @@ impl Dispatcher {
         self.progress.notify_all();
     }
 
-    fn deliver_line(&self, post: Post<String, Infallible>) {
+    fn deliver_line(&self, post: Post<String, ()>) {
         if let (Some(on_stderr), Post::Item(line)) = (&self.on_stderr, post) {
             self.guard(|| on_stderr(&line));
         }
@@ -432,7 +458,7 @@ impl Dispatcher {
             if until.is_some_and(|until| until <= now) {
                 return None;
             }
-            if !self.listen(true, false, earlier(until, after(now, pause))) {
+            if !self.listen(true, false, link.ended(), earlier(until, after(now, pause))) {
                 pause = if link.look() {
                     FIRST_LOOK
                 } else {
@@ -442,8 +468,14 @@ impl Dispatcher {
         }
     }
 
-    /// Waits until something came, or the connection ended, or the given time. `false`: the time came.
-    fn listen(&self, to_backlog: bool, to_lines: bool, until: Option<Instant>) -> bool {
+    /// Waits until something came, or the signal, or the given time. `false`: the time came.
+    fn listen(
+        &self,
+        to_backlog: bool,
+        to_lines: bool,
+        signal: &Signal,
+        until: Option<Instant>,
+    ) -> bool {
         let never = never();
         let backlog = if to_backlog {
             self.backlog.bell()
@@ -451,16 +483,15 @@ impl Dispatcher {
             &never
         };
         let lines = if to_lines { self.lines.bell() } else { &never };
-        let ended = self.peer.link.ended();
         let mut select = Select::new();
         select.recv(backlog);
         select.recv(lines);
-        select.recv(ended);
+        select.recv(signal.receiver());
         let ready = match until {
             Some(until) => select.ready_deadline(until).ok(),
             None => Some(select.ready()),
         };
-        // A ring that was heard is taken off; the end stays.
+        // A ring that was heard is taken off; a signal stays.
         let _ = match ready {
             Some(0) => backlog.try_recv().is_ok(),
             Some(1) => lines.try_recv().is_ok(),

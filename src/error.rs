@@ -70,7 +70,6 @@ pub enum Error {
         /// The method called.
         method: Box<str>,
         /// What is wrong with the params.
-        #[source]
         error: Box<EncodeError>,
     },
 }
@@ -187,7 +186,11 @@ impl fmt::Display for Timeout {
             Limit::Idle => write!(f, "and no sign of life for {:?}", self.after)?,
         }
         if self.delivery == Delivery::NotSent {
-            f.write_str("; it was not sent, since the peer reads too slowly or not at all")?;
+            f.write_str("; it was still queued and was not sent")?;
+        } else if !self.heard {
+            f.write_str(
+                "; the peer runs and has sent no message yet, perhaps it expects another framing",
+            )?;
         }
         if self
             .stray_lines
@@ -195,10 +198,6 @@ impl fmt::Display for Timeout {
             .any(|line| matches!(line.trim(), "{" | "["))
         {
             f.write_str("; the peer seems to write its JSON over several lines")?;
-        } else if !self.heard {
-            f.write_str(
-                "; the peer runs and has sent no message yet, perhaps it expects another framing",
-            )?;
         }
         write_quotes(f, &self.stray_lines, &self.stderr_tail)
     }

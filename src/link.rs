@@ -7,6 +7,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::convert::Infallible;
+use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 use std::thread::{self, ThreadId};
@@ -24,7 +25,7 @@ use crate::mailbox::Mailbox;
 use crate::message::{Encoder, Notification, RpcError};
 use crate::outbox::Outbox;
 use crate::survived::Counters;
-use crate::sync::lock;
+use crate::sync::{Signal, lock};
 
 /// Where a caller finds what belongs to its call, and the end.
 pub(crate) type Inbox = Mailbox<Notification, CallEnd>;
@@ -71,6 +72,19 @@ pub struct Ended {
     pub pipes_held: bool,
 }
 
+impl fmt::Display for Ended {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.exit {
+            Some(exit) => write!(f, "{exit}, {}", self.step)?,
+            None => write!(f, "{}", self.step)?,
+        }
+        if self.pipes_held {
+            f.write_str("; someone else keeps a pipe open")?;
+        }
+        Ok(())
+    }
+}
+
 /// The shared state of a connection.
 #[derive(Debug)]
 pub(crate) struct Link {
@@ -87,9 +101,8 @@ pub(crate) struct Link {
     closed: OnceLock<Arc<Closed>>,
     /// The peer reads no more, but may still answer what it has read.
     input_closed: OnceLock<Arc<Closed>>,
-    /// Disconnected by the end, which wakes everyone who waits on it.
-    end_signal: Mutex<Option<Sender<Infallible>>>,
-    ended: Receiver<Infallible>,
+    /// Fired by the end.
+    ended: Signal,
     heard: AtomicBool,
     /// Counts reads of the peer's output, so that a looker can tell whether the pipe is still draining.
     reads: AtomicU64,
@@ -97,8 +110,8 @@ pub(crate) struct Link {
     pub(crate) io_threads: Crew,
     pub(crate) dispatch_thread: Crew,
     closing: Mutex<Option<Ended>>,
-    /// The owner has begun to close: its handlers have nothing to do any more.
-    leaving: AtomicBool,
+    /// Fired by the close, when its handlers have had their time.
+    left: Signal,
 }
 
 #[derive(Debug)]
@@ -126,7 +139,6 @@ impl Link {
         child: Option<Child>,
         tail: Option<Arc<Tail>>,
     ) -> Self {
-        let (end_signal, ended) = bounded(0);
         Link {
             encoder,
             limits,
@@ -144,15 +156,14 @@ impl Link {
             }),
             closed: OnceLock::new(),
             input_closed: OnceLock::new(),
-            end_signal: Mutex::new(Some(end_signal)),
-            ended,
+            ended: Signal::new(),
             heard: AtomicBool::new(false),
             reads: AtomicU64::new(0),
             draining: Mutex::default(),
             io_threads: Crew::new(),
             dispatch_thread: Crew::new(),
             closing: Mutex::default(),
-            leaving: AtomicBool::new(false),
+            left: Signal::new(),
         }
     }
 
@@ -177,14 +188,14 @@ impl Link {
         self.closed.get().is_some()
     }
 
-    /// Whether the connection is being closed on this side, or has been.
-    pub(crate) fn is_leaving(&self) -> bool {
-        self.leaving.load(Ordering::SeqCst)
+    /// Is fired once the connection has ended.
+    pub(crate) fn ended(&self) -> &Signal {
+        &self.ended
     }
 
-    /// Is disconnected once the connection has ended.
-    pub(crate) fn ended(&self) -> &Receiver<Infallible> {
-        &self.ended
+    /// Is fired once the connection was closed: its handlers are not waited for any more.
+    pub(crate) fn left(&self) -> &Signal {
+        &self.left
     }
 
     // The pending calls.
@@ -356,7 +367,7 @@ impl Link {
             };
             inbox.end(CallEnd::Closed(why.clone(), delivery));
         }
-        drop(lock(&self.end_signal).take());
+        self.ended.fire();
     }
 
     /// The reader's last word: the output ended, or cannot be read as frames any further.
@@ -384,7 +395,7 @@ impl Link {
     /// that the peer has read can still be answered; all others end here.
     pub(crate) fn input_ended(&self, error: std::io::Error, unfinished: Option<u64>) {
         // A peer that died says so on its output too, and with its exit status.
-        let _ = self.ended.recv_timeout(LAST_WORDS);
+        self.ended.wait(LAST_WORDS);
         if self.closed.get().is_some() {
             return;
         }
@@ -432,7 +443,6 @@ impl Link {
         if let Some(ended) = *report {
             return ended;
         }
-        self.leaving.store(true, Ordering::SeqCst);
         let before = self.child.as_ref().and_then(Child::look);
         self.end(before.map_or(Cause::ClosedHere, Cause::Exited));
         let (exit, step) = match (&self.child, before) {
@@ -445,6 +455,7 @@ impl Link {
         };
         let pipes_held = !self.io_threads.wait_gone(waits.for_threads);
         self.dispatch_thread.wait_gone(HANDLER_WAIT);
+        self.left.fire();
         *report.insert(Ended {
             exit,
             step,

@@ -247,4 +247,34 @@ mod tests {
         assert_eq!(mailbox.push(2, 0), 0);
         assert_eq!(drain(&mailbox), [Post::Item(1), Post::Item(2)]);
     }
+
+    #[test]
+    fn a_ring_before_the_bell_was_asked_for_is_heard() {
+        let mailbox = Mailbox::<u32, ()>::new(10);
+        mailbox.push(1, 1);
+        assert!(mailbox.bell().try_recv().is_ok());
+        assert!(mailbox.bell().try_recv().is_err());
+        mailbox.push(2, 1);
+        assert!(mailbox.bell().try_recv().is_ok());
+    }
+
+    #[test]
+    fn each_of_two_listeners_gets_one_of_two_items() {
+        let mailbox = Mailbox::<u32, ()>::new(10);
+        let take = || loop {
+            match mailbox.pop() {
+                Some(Post::Item(item)) => return item,
+                Some(_) => {}
+                None => drop(mailbox.listen(None)),
+            }
+        };
+        let mut taken = std::thread::scope(|scope| {
+            let takers = [scope.spawn(take), scope.spawn(take)];
+            mailbox.push(1, 1);
+            mailbox.push(2, 1);
+            takers.map(|taker| taker.join().unwrap_or_default())
+        });
+        taken.sort_unstable();
+        assert_eq!(taken, [1, 2]);
+    }
 }

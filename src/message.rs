@@ -326,8 +326,8 @@ pub(crate) fn parse(text: &str) -> Option<Parsed> {
 #[non_exhaustive]
 pub enum EncodeError {
     /// They do not serialise to JSON.
-    #[error("they do not serialise to JSON")]
-    Serialize(#[source] serde_json::Error),
+    #[error("they do not serialise to JSON: {0}")]
+    Serialize(serde_json::Error),
     /// They serialise to a string, a number or a boolean; JSON-RPC 2.0 allows objects and arrays.
     #[error("params must be an object, an array, or nothing")]
     Scalar,

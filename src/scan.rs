@@ -139,6 +139,13 @@ impl Scanner {
             _ => match self.phase {
                 Phase::Id => self.capture.push(&[byte]),
                 Phase::IdEnded => self.capture.spoil(),
+                Phase::Method => {
+                    // A method that is null is none, as in a message that parses.
+                    if let Some(open) = self.open.as_mut().filter(|_| byte == b'n') {
+                        open.method = false;
+                    }
+                    self.phase = Phase::Value;
+                }
                 Phase::Key | Phase::Colon | Phase::Value => {}
             },
         }
@@ -159,6 +166,7 @@ impl Scanner {
             }
             Phase::Id => self.capture.push(b"\""),
             Phase::IdEnded => self.capture.spoil(),
+            Phase::Method => self.phase = Phase::Value,
             Phase::Value => {}
         }
     }
@@ -184,7 +192,10 @@ impl Scanner {
                 self.phase = Phase::Id;
                 self.capture.start();
             }
-            Some("method") => open.method = true,
+            Some("method") => {
+                open.method = true;
+                self.phase = Phase::Method;
+            }
             Some("jsonrpc") => open.jsonrpc = true,
             Some("result") => open.result = true,
             Some("error") => open.error = true,
@@ -235,6 +246,8 @@ enum Phase {
     Value,
     /// In the value of an `id`.
     Id,
+    /// Before the value of a `method`.
+    Method,
     /// In the blanks after the value of an `id`.
     IdEnded,
 }

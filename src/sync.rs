@@ -3,9 +3,12 @@
 //! A poisoned lock is taken over: each critical section leaves its data whole, and none runs user code.
 //! A deadline is an `Option<Instant>`; `None`, which any overflow gives, means that there is none.
 
+use std::convert::Infallible;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
+
+use crossbeam_channel::{Receiver, Sender, bounded};
 
 /// Locks, taking over a lock whose holder panicked.
 pub(crate) fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -41,6 +44,43 @@ pub(crate) fn earlier(a: Option<Instant>, b: Option<Instant>) -> Option<Instant>
 /// The deadline that lies `limit` after `start`.
 pub(crate) fn after(start: Instant, limit: Duration) -> Option<Instant> {
     start.checked_add(limit)
+}
+
+/// Something that happens once, told to all who wait for it: a channel that nobody sends on, until its
+/// sender is dropped.
+#[derive(Debug)]
+pub(crate) struct Signal {
+    sender: Mutex<Option<Sender<Infallible>>>,
+    receiver: Receiver<Infallible>,
+}
+
+impl Signal {
+    pub(crate) fn new() -> Self {
+        let (sender, receiver) = bounded(0);
+        Signal {
+            sender: Mutex::new(Some(sender)),
+            receiver,
+        }
+    }
+
+    pub(crate) fn fire(&self) {
+        drop(lock(&self.sender).take());
+    }
+
+    pub(crate) fn is_fired(&self) -> bool {
+        lock(&self.sender).is_none()
+    }
+
+    /// Waits for it, for the given time at most.
+    pub(crate) fn wait(&self, limit: Duration) {
+        // Fired or not, the caller looks for himself.
+        let _ = self.receiver.recv_timeout(limit);
+    }
+
+    /// Becomes ready when it is fired, and stays so.
+    pub(crate) fn receiver(&self) -> &Receiver<Infallible> {
+        &self.receiver
+    }
 }
 
 /// Looks for something a few times, letting other threads run in between, before its caller goes to sleep

@@ -126,6 +126,7 @@ unsafe extern "C" {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test may unwrap")]
 mod tests {
     use super::*;
     use std::process::{Command, Stdio};

@@ -6,7 +6,6 @@
 
 #[allow(
     dead_code,
-    unreachable_pub,
     reason = "it belongs to the other tests, which use all of it"
 )]
 #[path = "it/support.rs"]

@@ -4,6 +4,7 @@
 //! goes out with one write. Whatever the caller serialises, the frame has no raw line end in it.
 
 use super::{FIRST_CAPACITY, Framing};
+use crate::scan::find_either;
 use std::io::{self, Write};
 
 /// Collects the JSON text of one frame, then makes the frame of it in place.
@@ -54,11 +55,11 @@ impl FrameWriter {
             return Err(BreaksFraming);
         }
         let room = header_room(self.framing);
-        if has_control(&self.bytes[room..]) {
-            // JSON that the caller had in raw form may be printed over several lines.
+        if has_below(&self.bytes[room..], 0x21) {
+            // JSON that the caller had in raw form may have blanks in it, or stand on several lines.
             let len = compact(&mut self.bytes[room..]);
             self.bytes.truncate(room + len);
-            if has_control(&self.bytes[room..]) {
+            if has_below(&self.bytes[room..], 0x20) {
                 return Err(BreaksFraming);
             }
         }
@@ -121,28 +122,40 @@ impl Encoded {
 #[error("the text cannot be sent as one frame")]
 pub(crate) struct BreaksFraming;
 
-fn has_control(text: &[u8]) -> bool {
-    // Without an early return, so that it compiles to wide comparisons: the answer is no for nearly every frame.
-    text.iter().fold(false, |any, &byte| any | (byte < 0x20))
+fn has_below(text: &[u8], bound: u8) -> bool {
+    // Without an early return, so that it compiles to wide comparisons.
+    text.iter().fold(false, |any, &byte| any | (byte < bound))
 }
 
 /// Moves a JSON text together without the white space outside its strings; gives its new length.
 fn compact(text: &mut [u8]) -> usize {
-    let (mut len, mut in_string, mut escaped) = (0, false, false);
-    for at in 0..text.len() {
-        let byte = text[at];
-        if in_string {
-            in_string = escaped || byte != b'"';
-            escaped = !escaped && byte == b'\\';
-        } else if matches!(byte, b' ' | b'\t' | b'\n' | b'\r') {
-            continue;
-        } else {
-            in_string = byte == b'"';
+    let (mut len, mut at) = (0, 0);
+    while let Some(&byte) = text.get(at) {
+        let skipped = match byte {
+            b'"' => string_len(&text[at..]),
+            _ => 1,
+        };
+        if !matches!(byte, b' ' | b'\t' | b'\n' | b'\r') {
+            text.copy_within(at..at + skipped, len);
+            len += skipped;
         }
-        text[len] = byte;
-        len += 1;
+        at += skipped;
     }
     len
+}
+
+/// The length of the string that the text begins with, its quotes included.
+fn string_len(text: &[u8]) -> usize {
+    let mut at = 1;
+    while let Some(found) = find_either(&text[at..], b'"', b'\\') {
+        at += found + 1;
+        if text[at - 1] == b'"' {
+            return at;
+        }
+        // What is escaped ends nothing.
+        at = (at + 1).min(text.len());
+    }
+    text.len()
 }
 
 /// Writes the header for a body of `length` bytes at the end of its room; gives where it starts.

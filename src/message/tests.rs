@@ -308,7 +308,7 @@ fn params_are_objects_or_arrays_or_left_out() {
     assert_eq!(call(&None::<u8>, 100).unwrap(), bare);
     for (params, written) in [
         ("{}", "{}"),
-        (" [ ] ", " [ ] "),
+        (" [ 1.00, \"a b\" ] ", "[1.00,\"a b\"]"),
         ("{\n\"a\" : \"b c\"\n}", "{\"a\":\"b c\"}"),
     ] {
         let expected = format!(

@@ -21,6 +21,24 @@ fn id(text: impl AsRef<[u8]>) -> Option<String> {
 const TRAPS: &str = r#"{"jsonrpc":"2.0","result":{"id":1,"error":[{"id":2}],"text":"\",\"id\":3,{[}\\"},"s":"}\"id\":4","id": "a\"b" ,"z":[1,"]"]}"#;
 
 #[test]
+fn a_method_that_is_null_is_none() {
+    for (method, seen) in [
+        ("null", false),
+        (" null ", false),
+        ("\"m\"", true),
+        ("{}", true),
+    ] {
+        let text = format!(r#"{{"id":7,"method":{method},"jsonrpc":"2.0","result":{{"a":"#);
+        let mut scanner = Scanner::new();
+        scanner.feed(text.as_bytes());
+        let sightings = scanner.finish();
+        assert_eq!(sightings.len(), 1, "{method}");
+        assert_eq!(sightings[0].method, seen, "{method}");
+        assert_eq!(sightings[0].id.as_deref(), Some("7"), "{method}");
+    }
+}
+
+#[test]
 fn the_id_is_found_wherever_it_stands() {
     assert_eq!(
         id(r#"{"id":7,"jsonrpc":"2.0","result":{}}"#).as_deref(),

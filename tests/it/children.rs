@@ -322,6 +322,27 @@ fn every_line_of_stderr_comes_once_and_in_order() {
 }
 
 #[test]
+fn the_last_words_on_stderr_reach_the_callback_after_a_close_and_after_a_death() {
+    let script = "read a; cat >/dev/null; echo one >&2; printf two >&2";
+    let dies = "read a; exec >&-; echo one >&2; printf two >&2";
+    for (script, closes) in [(script, true), (dies, false)] {
+        let (line, lines) = mpsc::channel();
+        let options = Options::new().on_stderr(move |text| line.send(text.to_owned()).unwrap());
+        let spec = ChildSpec::from_argv(["sh", "-c", script]).unwrap();
+        let server = options.spawn(&spec).unwrap();
+        let call = server.start("m", ()).unwrap();
+        if closes {
+            server.close();
+        } else {
+            assert_eq!(exit_of(&call.wait::<Value>().unwrap_err()), Exit::Code(0));
+        }
+        assert_eq!(lines.recv_timeout(HANG).unwrap(), "one");
+        assert_eq!(lines.recv_timeout(HANG).unwrap(), "two");
+        assert_eq!(server.survived().dropped_stderr_lines, 0);
+    }
+}
+
+#[test]
 fn a_line_callback_that_blocks_stalls_nothing_and_what_it_misses_is_counted() {
     let (release, gate) = mpsc::channel::<()>();
     let gate = Mutex::new(gate);

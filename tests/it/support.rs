@@ -1,4 +1,5 @@
 //! What the tests share: a peer by script over in-memory pairs, and a guard that only a hang reaches.
+#![allow(unreachable_pub, reason = "whatever the other files need")]
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
