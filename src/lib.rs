@@ -42,7 +42,7 @@
 //!
 //! # The promises
 //!
-//! Each has tests of its own.
+//! Each has tests named after it: `p01_…` to `p20_…`.
 //!
 //! 1. **A call ends.** `request()` returns an answer, the peer's error, or a typed local error within its
 //!    deadline, whatever the child does: silent, dead, not reading, flooding, half a frame.

@@ -19,7 +19,7 @@ use crate::support::{HANG, guarded, methods, pair};
 // Answers in any order, from any thread.
 
 #[test]
-fn ten_thousand_answers_in_any_order_reach_their_64_callers() {
+fn p04_ten_thousand_answers_in_any_order_reach_their_64_callers() {
     const CALLS: u64 = 10_000;
     let (connection, mut script) = pair(&Options::new());
     let peer = thread::spawn(move || {
@@ -87,7 +87,7 @@ fn one_thread_holds_many_calls_and_takes_their_answers_in_its_own_order() {
 }
 
 #[test]
-fn an_id_is_never_used_twice() {
+fn p12_an_id_is_never_used_twice() {
     let (connection, mut script) = pair(&Options::new());
     let ids: Vec<u64> = (0..50)
         .map(|n| {
@@ -132,7 +132,7 @@ fn short() -> CallOptions {
 }
 
 #[test]
-fn a_call_ends_within_its_deadline_when_the_peer_is_silent() {
+fn p01_a_call_ends_within_its_deadline_when_the_peer_is_silent() {
     let (connection, mut script) = pair(&Options::new());
     ends_in_200_ms(
         || {
@@ -146,7 +146,7 @@ fn a_call_ends_within_its_deadline_when_the_peer_is_silent() {
 }
 
 #[test]
-fn a_call_ends_within_its_deadline_when_half_a_frame_comes() {
+fn p01_a_call_ends_within_its_deadline_when_half_a_frame_comes() {
     let (connection, mut script) = pair(&Options::new());
     ends_in_200_ms(
         || {
@@ -163,7 +163,7 @@ fn a_call_ends_within_its_deadline_when_half_a_frame_comes() {
 }
 
 #[test]
-fn a_call_ends_within_its_deadline_when_the_peer_does_not_read() {
+fn p01_a_call_ends_within_its_deadline_when_the_peer_does_not_read() {
     let (connection, mut script) = pair(&Options::new().outgoing_limit(1));
     let clog = script.clog(&connection);
     // One waits in the queue, one for room in it.
@@ -208,7 +208,7 @@ fn a_notification_too_waits_for_room_within_its_limit() {
 }
 
 #[test]
-fn an_answer_that_has_arrived_beats_a_clock_that_has_run_out() {
+fn p11_an_answer_that_has_arrived_beats_a_clock_that_has_run_out() {
     let (connection, mut script) = pair(&Options::new());
     let limits = [
         CallOptions::new().timeout(Duration::ZERO),
@@ -255,7 +255,7 @@ fn an_error_of_the_peer_that_has_arrived_beats_the_clock_as_well() {
 }
 
 #[test]
-fn any_duration_is_safe_as_a_limit() {
+fn p11_any_duration_is_safe_as_a_limit() {
     guarded(|| {
         let long = [Duration::MAX, Duration::MAX - Duration::from_nanos(1)];
         for limit in long {
@@ -345,7 +345,7 @@ fn params_are_made_knowing_the_id() {
 }
 
 #[test]
-fn what_is_written_is_one_compact_line() {
+fn p10_what_is_written_is_one_compact_line() {
     let (connection, mut script) = pair(&Options::new());
     connection.notify("a\"\n", json!({"k": "v\nw"})).unwrap();
     let expected = r#"{"jsonrpc":"2.0","method":"a\"\n","params":{"k":"v\nw"}}"#;
@@ -592,7 +592,7 @@ fn outcome(result: Result<Value, Error>) -> String {
 }
 
 #[test]
-fn an_answer_that_names_its_call_ends_it_at_once_whatever_is_wrong_with_the_rest() {
+fn p05_an_answer_that_names_its_call_ends_it_at_once_whatever_is_wrong_with_the_rest() {
     // The frame, with the id as `$`; what becomes of the call; how many deviations are counted.
     let deep = format!(
         r#"{{"jsonrpc":"2.0","id":$,"result":{}{}}}"#,
@@ -784,7 +784,7 @@ fn an_answer_that_names_its_call_ends_it_at_once_whatever_is_wrong_with_the_rest
 }
 
 #[test]
-fn an_answer_over_the_frame_limit_fails_its_own_call_at_once_wherever_its_id_stands() {
+fn p05_an_answer_over_the_frame_limit_fails_its_own_call_at_once_wherever_its_id_stands() {
     for framing in [Framing::Lines, Framing::ContentLength] {
         let (connection, mut script) = pair(&Options::new().frame_limit(1000).framing(framing));
         let large = "x".repeat(5000);
@@ -824,7 +824,7 @@ fn framed(framing: Framing, body: &str) -> String {
 }
 
 #[test]
-fn an_answer_of_65_mib_whose_id_comes_last_fails_its_own_call_and_the_next_call_works() {
+fn p05_an_answer_of_65_mib_whose_id_comes_last_fails_its_own_call_and_the_next_call_works() {
     let (connection, mut script) = pair(&Options::new());
     let call = connection.start("large", ()).unwrap();
     script.recv();
@@ -998,7 +998,7 @@ fn closed_maybe_run(call: Call) -> String {
 }
 
 #[test]
-fn an_answer_that_is_in_the_pipe_at_the_end_is_still_delivered() {
+fn p03_an_answer_that_is_in_the_pipe_at_the_end_is_still_delivered() {
     let (connection, mut script) = pair(&Options::new());
     let calls: Vec<Call> = (0..50)
         .map(|_| connection.start("m", ()).unwrap())
@@ -1039,7 +1039,7 @@ fn half_an_answer_at_the_end_fails_its_call_as_malformed_where_it_names_it() {
 }
 
 #[test]
-fn a_connection_and_its_handles_serve_many_threads() {
+fn p04_a_connection_and_its_handles_serve_many_threads() {
     fn shared<T: Send + Sync + 'static>() {}
     shared::<Connection>();
     let (connection, mut script) = pair(&Options::new());

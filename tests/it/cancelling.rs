@@ -20,7 +20,7 @@ fn cancelled(id: u64) -> Value {
 const NOTHING: [Value; 0] = [];
 
 #[test]
-fn a_timeout_tells_the_peer_once_with_the_id_of_the_call() {
+fn p12_a_timeout_tells_the_peer_once_with_the_id_of_the_call() {
     let (connection, mut script) = pair(&cancelling());
     script.fence(&connection);
     let short = CallOptions::new().timeout(Duration::from_millis(20));
@@ -245,7 +245,7 @@ fn a_token_cancels_a_call_that_waits_in_the_queue_or_for_room_in_it() {
 }
 
 #[test]
-fn a_call_that_is_given_up_in_the_queue_is_never_sent_nor_cancelled() {
+fn p13_a_call_that_is_given_up_in_the_queue_is_never_sent_nor_cancelled() {
     let (connection, mut script) = pair(&cancelling());
     let clog = script.clog(&connection);
     let short = CallOptions::new().timeout(Duration::from_millis(20));

@@ -39,7 +39,7 @@ fn dies_at_start(spec: &ChildSpec, exit: Exit) -> String {
 }
 
 #[test]
-fn a_death_at_the_start_is_told_at_once_and_explained() {
+fn p02_a_death_at_the_start_is_told_at_once_and_explained() {
     for role in ["exits", "exits_reading"] {
         let text = dies_at_start(
             &peer(role, ["78", "FATAL: API_KEY missing"]),
@@ -65,7 +65,7 @@ fn a_death_at_the_start_is_told_at_once_and_explained() {
 }
 
 #[test]
-fn the_first_cause_is_kept_for_later_callers() {
+fn p02_the_first_cause_is_kept_for_later_callers() {
     let server = serve(&Options::new());
     let exit = json!({"code": 101, "stderr": "panic: boom"});
     let first = server.request::<Value>("exit", exit).unwrap_err();
@@ -100,7 +100,7 @@ fn words_after_the_end_of_stdout_are_still_in_the_tail() {
 }
 
 #[test]
-fn an_answer_that_is_in_the_pipe_is_delivered_and_the_rest_fails() {
+fn p03_an_answer_that_is_in_the_pipe_is_delivered_and_the_rest_fails() {
     for round in 0..20 {
         let server = serve(&Options::new());
         let calls: Vec<Call> = (0..8).map(|_| server.start("hold", ()).unwrap()).collect();
@@ -144,7 +144,7 @@ fn dies_under_nine_callers(server: &Connection, exit: Value, as_what: Exit) {
 }
 
 #[test]
-fn every_waiting_caller_learns_of_a_death_at_once() {
+fn p02_every_waiting_caller_learns_of_a_death_at_once() {
     let server = serve(&Options::new());
     let exit = json!({"code": 3, "stderr": "panic: boom"});
     dies_under_nine_callers(&server, exit, Exit::Code(3));
@@ -160,7 +160,7 @@ fn every_waiting_caller_learns_of_a_death_at_once() {
 }
 
 #[test]
-fn every_waiting_caller_learns_of_a_death_while_a_grandchild_holds_the_pipes() {
+fn p02_every_waiting_caller_learns_of_a_death_while_a_grandchild_holds_the_pipes() {
     let server = serve(&Options::new());
     let stray: u32 = server.request("beget", ()).unwrap();
     let exit = json!({"code": 3, "stderr": "panic: boom"});
@@ -417,7 +417,7 @@ fn a_real_server_may_ask_back_while_its_caller_waits() {
 }
 
 #[test]
-fn a_handler_that_blocks_delays_no_answer() {
+fn p06_a_handler_that_blocks_delays_no_answer() {
     let (release, gate) = mpsc::channel::<()>();
     let gate = Mutex::new(gate);
     let (entered, inside) = mpsc::channel();

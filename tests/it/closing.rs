@@ -139,7 +139,7 @@ fn closing_again_gives_the_same_report() {
 }
 
 #[test]
-fn closers_at_once_wait_for_the_first_and_get_its_report() {
+fn p14_closers_at_once_wait_for_the_first_and_get_its_report() {
     let options = Options::new().close_waits(SHORT, SHORT);
     let server = ready(&options, &peer::<&str>("ignores_all", []));
     let pid = server.pid().unwrap();
@@ -160,7 +160,7 @@ fn closers_at_once_wait_for_the_first_and_get_its_report() {
 }
 
 #[test]
-fn pending_calls_end_at_once_however_long_the_ladder_takes() {
+fn p14_pending_calls_end_at_once_however_long_the_ladder_takes() {
     let server = ready(&patient(), &peer::<&str>("ignores_all", []));
     let held = server.start("hold", ()).unwrap();
     server.request::<Value>("echo", ()).unwrap();
@@ -184,7 +184,7 @@ fn pending_calls_end_at_once_however_long_the_ladder_takes() {
 }
 
 #[test]
-fn a_handler_may_close_the_connection() {
+fn p07_a_handler_may_close_the_connection() {
     let ends = Arc::new(Mutex::new(Vec::new()));
     let (notified, asked) = (ends.clone(), ends.clone());
     let options = patient()
@@ -217,7 +217,7 @@ fn a_handler_may_close_the_connection() {
 }
 
 #[test]
-fn a_drop_takes_the_same_steps_in_less_time() {
+fn p14_a_drop_takes_the_same_steps_in_less_time() {
     let scratch = Scratch::new();
     let server = ready(&patient(), &minds("minds_sigterm", &scratch));
     let pid = server.pid().unwrap();
@@ -251,7 +251,7 @@ fn a_connection_dropped_with_a_call_in_flight_ends_it() {
 }
 
 #[test]
-fn queued_notifications_are_written_before_the_input_ends() {
+fn p14_queued_notifications_are_written_before_the_input_ends() {
     let scratch = Scratch::new();
     let (file, gate) = (scratch.path("file"), scratch.path("gate"));
     let server = patient().spawn(&peer("records", [&file, &gate])).unwrap();
@@ -314,7 +314,7 @@ fn pid_behind(server: &Connection) -> u32 {
 }
 
 #[test]
-fn a_wrapper_and_the_server_behind_it_end_together() {
+fn p15_a_wrapper_and_the_server_behind_it_end_together() {
     let server = patient().spawn(&wrapped("serve")).unwrap();
     let behind = pid_behind(&server);
     let end = server.close();
@@ -342,7 +342,7 @@ fn a_wrapper_and_the_server_behind_it_end_together() {
 }
 
 #[test]
-fn a_grandchild_that_ignores_sigterm_is_gone_afterwards() {
+fn p15_a_grandchild_that_ignores_sigterm_is_gone_afterwards() {
     for close in [true, false] {
         let server = serve(&patient());
         let grandchild: u32 = server.request("beget", ()).unwrap();
@@ -398,7 +398,7 @@ fn a_handler_that_blocks_delays_no_close() {
 }
 
 #[test]
-fn two_hundred_rounds_leave_nothing_behind() {
+fn p15_two_hundred_rounds_leave_nothing_behind() {
     let came = host("host_rounds", ["200"]);
     assert_eq!(came["odd"], json!([]), "{came}");
     assert_eq!(came["before"], came["after"], "{came}");

@@ -97,7 +97,7 @@ fn result(id: impl Into<Value>, result: Value) -> Value {
 // Notifications.
 
 #[test]
-fn notifications_come_in_wire_order_and_the_end_once_after_the_last() {
+fn p08_notifications_come_in_wire_order_and_the_end_once_after_the_last() {
     guarded(|| {
         let (recorder, record) = recorder();
         let options = Options::new().handler(recorder);
@@ -141,7 +141,7 @@ fn a_close_on_this_side_is_the_end_that_the_handler_learns() {
 }
 
 #[test]
-fn a_flood_delays_no_answer_and_its_gap_is_told_in_its_place_with_its_size() {
+fn p08_a_flood_delays_no_answer_and_its_gap_is_told_in_its_place_with_its_size() {
     const FLOOD: u64 = 20_000;
     const LIMIT: usize = 64 << 10;
     let (recorder, record) = recorder();
@@ -218,7 +218,7 @@ fn pinging() -> Options {
 }
 
 #[test]
-fn a_handler_may_block_while_calls_and_pings_and_requests_go_on() {
+fn p07_a_handler_may_block_while_calls_and_pings_and_requests_go_on() {
     let (recorder, record) = recorder();
     let (connection, mut script) = pair(&pinging().handler(recorder));
     script.send(notification("block", json!([])));
@@ -241,7 +241,7 @@ fn a_handler_may_block_while_calls_and_pings_and_requests_go_on() {
 }
 
 #[test]
-fn a_handler_may_call_back() {
+fn p07_a_handler_may_call_back() {
     let (give, take) = mpsc::channel();
     let options = pinging()
         .on_notification(move |peer, notification| {
@@ -276,7 +276,7 @@ fn a_handler_may_call_back() {
 }
 
 #[test]
-fn a_handler_may_panic() {
+fn p07_a_handler_may_panic() {
     struct Panicking(Mutex<Sender<()>>);
     impl Handler for Panicking {
         fn request(&self, _: &Peer, request: Request) -> Result<Value, RpcError> {
@@ -316,7 +316,7 @@ fn a_handler_may_panic() {
 }
 
 #[test]
-fn a_handler_may_close_the_connection() {
+fn p07_a_handler_may_close_the_connection() {
     guarded(|| {
         for from_request in [false, true] {
             let (give, take) = mpsc::channel();
@@ -410,7 +410,7 @@ fn a_request_behind_a_blocked_notification_waits_for_100_ms_and_starts() {
 }
 
 #[test]
-fn sixteen_requests_run_at_once_and_64_wait_and_the_rest_are_refused() {
+fn p09_sixteen_requests_run_at_once_and_64_wait_and_the_rest_are_refused() {
     let (running, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let (give, started) = mpsc::channel();
     let (go, wait) = mpsc::channel::<()>();
@@ -454,7 +454,7 @@ fn sixteen_requests_run_at_once_and_64_wait_and_the_rest_are_refused() {
 }
 
 #[test]
-fn requests_that_wait_are_bounded_in_bytes_as_well() {
+fn p09_requests_that_wait_are_bounded_in_bytes_as_well() {
     let (recorder, record) = recorder();
     let (connection, mut script) = pair(&Options::new().handler(recorder));
     for n in 0..16 {
@@ -971,7 +971,7 @@ fn a_panic_in_the_callback_of_a_call_is_its_callers_and_the_connection_lives() {
 }
 
 #[test]
-fn updates_of_a_call_are_bounded_and_their_gap_is_told() {
+fn p09_updates_of_a_call_are_bounded_and_their_gap_is_told() {
     let options = Options::new()
         .dialect(routing())
         .notifications_limit(16 << 10);
@@ -996,7 +996,7 @@ fn updates_of_a_call_are_bounded_and_their_gap_is_told() {
 }
 
 #[test]
-fn progress_extends_the_idle_limit() {
+fn p11_progress_extends_the_idle_limit() {
     let (connection, mut script) = pair(&Options::new().dialect(routing()));
     let idle = Duration::from_secs(2);
     let start = Instant::now();

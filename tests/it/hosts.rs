@@ -11,14 +11,14 @@ use crate::process::{Scratch, alive, host, only_word, output, peer, serve};
 use crate::support::eventually;
 
 #[test]
-fn an_idle_connection_wakes_no_thread() {
+fn p19_an_idle_connection_wakes_no_thread() {
     let came = host::<&str>("host_idle", []);
     assert_eq!(came["threads"], 4, "{came}");
     assert_eq!(came["before"], came["after"], "{came}");
 }
 
 #[test]
-fn a_host_with_sigpipe_at_its_default_survives_a_child_that_reads_no_more() {
+fn p18_a_host_with_sigpipe_at_its_default_survives_a_child_that_reads_no_more() {
     let scratch = Scratch::new();
     let came = host("host_sigpipe", [scratch.path("gate")]);
     let text = "no answer to `echo`: the peer closed its input: Broken pipe (os error 32)";
@@ -30,7 +30,7 @@ fn a_host_with_sigpipe_at_its_default_survives_a_child_that_reads_no_more() {
 }
 
 #[test]
-fn a_host_that_ignores_sigchld_is_told_that_the_status_is_unknown() {
+fn p18_a_host_that_ignores_sigchld_is_told_that_the_status_is_unknown() {
     let came = host::<&str>("host_sigchld_ignored", []);
     let outcome = json!({
         "died": "the process ended (status unknown) before it sent any message",
@@ -58,7 +58,7 @@ fn a_failed_start_is_an_error_in_a_host_that_ignores_sigchld_and_sets_a_hook() {
 }
 
 #[test]
-fn a_host_that_reaps_every_child_is_told_the_truth_or_that_it_is_unknown() {
+fn p18_a_host_that_reaps_every_child_is_told_the_truth_or_that_it_is_unknown() {
     let came = host("host_reaper", ["20"]);
     let [died, closed] = ["died", "closed"].map(|what| came[what].as_array().unwrap());
     assert_eq!((died.len(), closed.len()), (20, 20));

@@ -31,7 +31,7 @@ fn survived_silently(connection: &Connection, script: &mut Script) -> Survived {
 }
 
 #[test]
-fn garbage_is_never_answered_and_is_counted_exactly() {
+fn p10_garbage_is_never_answered_and_is_counted_exactly() {
     let (connection, mut script) = pair(&echoing());
     let call = connection.start("m", ()).unwrap();
     let request = script.recv();

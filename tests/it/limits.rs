@@ -28,7 +28,7 @@ fn one_frame_may_always_enter_an_empty_queue_however_large() {
 }
 
 #[test]
-fn frames_wait_within_the_byte_budget_and_not_beyond() {
+fn p09_frames_wait_within_the_byte_budget_and_not_beyond() {
     let frame = "{\"jsonrpc\":\"2.0\",\"method\":\"n\"}\n";
     let options = Options::new()
         .outgoing_limit(frame.len() * 10)

@@ -16,7 +16,7 @@ fn root() -> &'static Path {
 }
 
 #[test]
-fn the_build_is_thirteen_crates_beside_this_one() {
+fn p20_the_build_is_thirteen_crates_beside_this_one() {
     let output = Command::new(env!("CARGO"))
         .args([
             "tree",
@@ -87,7 +87,7 @@ fn places(words: &[&str]) -> Vec<String> {
 }
 
 #[test]
-fn unsafe_code_stands_in_one_file() {
+fn p20_unsafe_code_stands_in_one_file() {
     let places = places(&["unsafe "]);
     assert!(!places.is_empty(), "the search finds nothing at all");
     let elsewhere: Vec<_> = places
@@ -98,7 +98,7 @@ fn unsafe_code_stands_in_one_file() {
 }
 
 #[test]
-fn nothing_is_printed_and_nothing_panics_by_carelessness() {
+fn p20_nothing_is_printed_and_nothing_panics_by_carelessness() {
     let careless = [
         "print!(",
         "println!(",

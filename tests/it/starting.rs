@@ -65,7 +65,7 @@ fn env_of(who: &Value) -> Vec<(OsString, OsString)> {
 }
 
 #[test]
-fn a_missing_bare_program_is_named() {
+fn p16_a_missing_bare_program_is_named() {
     let error = refused(&program("landline-no-such-program"));
     assert!(
         matches!(error, SpawnError::ProgramNotFound { .. }),
@@ -94,7 +94,7 @@ fn a_missing_program_with_a_separator_is_named() {
 }
 
 #[test]
-fn a_missing_directory_is_named_and_not_the_program() {
+fn p16_a_missing_directory_is_named_and_not_the_program() {
     let dir = Scratch::new().path("gone");
     let error = refused(&peer::<&str>("serve", []).with_current_dir(&dir));
     assert!(
@@ -136,7 +136,7 @@ fn a_file_is_no_directory_to_run_in() {
 }
 
 #[test]
-fn a_file_without_permission_and_a_directory_are_no_programs() {
+fn p16_a_file_without_permission_and_a_directory_are_no_programs() {
     let scratch = Scratch::new();
     let file = scratch.path("tool");
     write_file(&file, "#!/bin/sh\n", "644");
@@ -324,4 +324,41 @@ fn a_failed_start_leaves_no_descriptor_and_no_child() {
         host("host_failed_starts", ["50"]),
         json!({"leaked": 0, "children": false})
     );
+}
+
+#[test]
+fn p17_no_text_of_the_library_shows_an_environment_value_or_a_control_byte() {
+    let secret = "s3cr3t-value";
+    let script = "printf 'bad \\033[31mkey\\033[0m\\007\\n' >&2; printf '\\033[1mstray\\n'; exit 3";
+    let spec = ChildSpec::from_argv(["sh", "-c", script])
+        .unwrap()
+        .with_env("LANDLINE_TOKEN", secret)
+        .unwrap();
+    let missing = ChildSpec::new("landline-no-such-program")
+        .unwrap()
+        .with_env("LANDLINE_TOKEN", secret)
+        .unwrap();
+    let server = Options::new().spawn(&spec).unwrap();
+    let error = server.request::<Value>("m", ()).unwrap_err();
+    let failed = Options::new().spawn(&missing).unwrap_err();
+    let texts = [
+        format!("{spec:?}"),
+        format!("{server:?}"),
+        format!("{error:?}"),
+        error.to_string(),
+        format!("{failed:?} {failed}"),
+        server.survived().to_string(),
+    ];
+    for text in &texts {
+        assert!(!text.contains(secret), "{text}");
+        assert!(!text.contains(['\u{1b}', '\u{7}']), "{text:?}");
+    }
+    assert!(texts[0].contains("LANDLINE_TOKEN"));
+    assert!(
+        texts[3].contains("bad key") && texts[3].contains("stray"),
+        "{}",
+        texts[3]
+    );
+    // The raw bytes have their own accessor.
+    assert_eq!(server.stderr_tail(), b"bad \x1b[31mkey\x1b[0m\x07\n");
 }
