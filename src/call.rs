@@ -6,14 +6,15 @@
 //! pending.
 
 use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::Select;
 use serde_core::Serialize;
 use serde_core::de::DeserializeOwned;
 
+use crate::cancel::{CancelToken, Cancellable};
 use crate::clocks::{Due, Mark};
 use crate::error::{AnswerFault, Delivery, Error, Limit, Result};
 use crate::json::decode;
@@ -21,7 +22,7 @@ use crate::link::{CallEnd, Inbox, Link};
 use crate::mailbox::Post;
 use crate::message::{EncodeError, Notification};
 use crate::outbox::{Outgoing, Refused};
-use crate::sync::{after, earlier, lock};
+use crate::sync::{after, earlier};
 
 /// The limits and the manner of one call, where they differ from the connection's.
 ///
@@ -77,70 +78,6 @@ impl CallOptions {
     pub fn quiet(mut self) -> Self {
         self.quiet = true;
         self
-    }
-}
-
-/// Cancels calls from another thread: all that were given the token, those to come included.
-///
-/// Clones cancel the same calls.
-#[derive(Debug, Clone, Default)]
-pub struct CancelToken(Arc<Token>);
-
-#[derive(Debug, Default)]
-struct Token {
-    cancelled: AtomicBool,
-    calls: Mutex<Vec<Weak<Cancellable>>>,
-}
-
-/// What a token needs of a call.
-#[derive(Debug)]
-struct Cancellable {
-    link: Arc<Link>,
-    id: u64,
-    inbox: Arc<Inbox>,
-    quiet: bool,
-    /// Its frame is in the queue or beyond. Until then the starting thread gives it up by itself.
-    queued: AtomicBool,
-}
-
-impl CancelToken {
-    /// Makes a token that has not been used.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Cancels the calls. Never blocks: each ends at once with [`Error::Cancelled`] for its caller, unless
-    /// it has ended already, and the peer is told in the dialect's way.
-    pub fn cancel(&self) {
-        self.0.cancelled.store(true, Ordering::SeqCst);
-        let calls = std::mem::take(&mut *lock(&self.0.calls));
-        for call in calls.iter().filter_map(Weak::upgrade) {
-            if call.queued.load(Ordering::SeqCst) {
-                call.give_up();
-            } else {
-                call.link.outbox.recheck();
-            }
-        }
-    }
-
-    /// Tells whether [`cancel`](Self::cancel) was called.
-    pub fn is_cancelled(&self) -> bool {
-        self.0.cancelled.load(Ordering::SeqCst)
-    }
-
-    fn register(&self, call: &Arc<Cancellable>) {
-        let mut calls = lock(&self.0.calls);
-        // Calls that are over leave the list as new ones come, so it stays as long as those in flight.
-        calls.retain(|call| call.strong_count() > 0);
-        calls.push(Arc::downgrade(call));
-    }
-}
-
-impl Cancellable {
-    fn give_up(&self) {
-        if let Some(delivery) = self.link.give_up(self.id, self.quiet) {
-            self.inbox.end(CallEnd::Cancelled(delivery));
-        }
     }
 }
 
@@ -375,7 +312,20 @@ impl Call {
 
     /// Waits until one of several calls can be waited for without blocking, because it is answered, has
     /// ended, or has run out of time, and gives its place in the slice. Blocks until then. Of several that
-    /// can, it gives the first. `None` only for an empty slice.
+    /// can, it gives the first. `None` only for an empty slice. Updates of a call do not end the wait; they
+    /// are kept for [`try_next`](Self::try_next).
+    ///
+    /// ```no_run
+    /// # use landline::{Call, Connection, Error};
+    /// # fn first(server: &Connection) -> Result<String, Error> {
+    /// let mut calls = vec![server.start("slow", ())?, server.start("quick", ())?];
+    /// while let Some(place) = Call::wait_any(&mut calls) {
+    ///     let answer: String = calls.remove(place).wait()?;
+    ///     println!("{answer}");
+    /// }
+    /// # Ok(String::new())
+    /// # }
+    /// ```
     pub fn wait_any<'a>(calls: impl IntoIterator<Item = &'a mut Call>) -> Option<usize> {
         let mut calls: Vec<_> = calls.into_iter().collect();
         if calls.is_empty() {

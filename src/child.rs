@@ -12,6 +12,7 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::process::{ChildStderr, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex};
 use std::time::{Duration, Instant};
 
@@ -215,6 +216,9 @@ pub(crate) struct Waits {
 #[derive(Debug)]
 pub(crate) struct Child {
     pid: u32,
+    /// SIGTERM is sent once, however many closers come to that step: many programs take a second one for
+    /// a demand to skip their cleaning up.
+    asked: AtomicBool,
     state: Mutex<State>,
     ended: Condvar,
 }
@@ -264,6 +268,7 @@ impl Child {
         };
         let child = Child {
             pid: child.id(),
+            asked: AtomicBool::new(false),
             state: Mutex::new(State::Unreaped(child)),
             ended: Condvar::new(),
         };
@@ -320,7 +325,9 @@ impl Child {
         if let Some(exit) = after(waits.after_stdin) {
             return (Some(exit), Step::StdinClosed);
         }
-        self.signal(Signal::Term);
+        if !self.asked.swap(true, Ordering::SeqCst) {
+            self.signal(Signal::Term);
+        }
         if let Some(exit) = after(waits.after_term) {
             return (Some(exit), Step::Terminated);
         }

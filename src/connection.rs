@@ -274,9 +274,10 @@ struct Counted {
 
 impl Read for Counted {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
-        let read = self.inner.read(buf)?;
         self.link.note_read();
-        Ok(read)
+        let read = self.inner.read(buf);
+        self.link.note_read();
+        read
     }
 }
 

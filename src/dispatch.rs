@@ -330,10 +330,8 @@ impl Dispatcher {
         if request.is_cancelled() {
             return responder.answer_withdrawn();
         }
-        // What a panic leaves behind in the handler is the handler's; nothing of ours is shared with it.
-        let outcome = catch_unwind(AssertUnwindSafe(|| handler.request(&self.peer, request)));
-        responder.answer(outcome.unwrap_or_else(|_| {
-            self.counters().handler_panics.bump();
+        let outcome = self.guard(|| handler.request(&self.peer, request));
+        responder.answer_patiently(outcome.unwrap_or_else(|| {
             Err(RpcError::new(
                 RpcError::INTERNAL_ERROR,
                 "the handler failed",
@@ -425,10 +423,17 @@ impl Dispatcher {
         }
     }
 
-    fn guard(&self, run: impl FnOnce()) {
-        if catch_unwind(AssertUnwindSafe(run)).is_err() {
-            self.counters().handler_panics.bump();
-        }
+    /// Runs the user's code; a panic is counted. What it leaves behind in the handler is the handler's:
+    /// nothing of ours is shared with it.
+    fn guard<T>(&self, run: impl FnOnce() -> T) -> Option<T> {
+        catch_unwind(AssertUnwindSafe(run))
+            .map_err(|payload| {
+                self.counters().handler_panics.bump();
+                // What was thrown may panic in its turn when it is dropped; that second payload is leaked.
+                let dropped = catch_unwind(AssertUnwindSafe(|| drop(payload)));
+                std::mem::forget(dropped);
+            })
+            .ok()
     }
 
     // The program's own loop.

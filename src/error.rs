@@ -162,7 +162,7 @@ pub enum Limit {
 }
 
 /// What was known when a call's time limit ran out.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 #[non_exhaustive]
 pub struct Timeout {
     /// Which limit ran out.
@@ -177,6 +177,20 @@ pub struct Timeout {
     pub stray_lines: Vec<String>,
     /// The last of its stderr, where that is captured; the raw bytes.
     pub stderr_tail: Vec<u8>,
+}
+
+/// Shows the tail of stderr as text, and only its end: a `main` that returns an error prints this.
+impl fmt::Debug for Timeout {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Timeout")
+            .field("limit", &self.limit)
+            .field("after", &self.after)
+            .field("delivery", &self.delivery)
+            .field("heard", &self.heard)
+            .field("stray_lines", &self.stray_lines)
+            .field("stderr_tail", &shown(&self.stderr_tail))
+            .finish()
+    }
 }
 
 impl fmt::Display for Timeout {
@@ -230,7 +244,6 @@ pub enum AnswerFault {
 }
 
 /// Why and how a connection ended: the first cause, kept for every later caller.
-#[derive(Debug)]
 #[non_exhaustive]
 pub struct Closed {
     /// The first cause.
@@ -275,6 +288,18 @@ pub enum Cause {
     },
 }
 
+/// Shows the tail of stderr as text, and only its end: a `main` that returns an error prints this.
+impl fmt::Debug for Closed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Closed")
+            .field("cause", &self.cause)
+            .field("phase", &self.phase)
+            .field("stray_lines", &self.stray_lines)
+            .field("stderr_tail", &shown(&self.stderr_tail))
+            .finish()
+    }
+}
+
 impl fmt::Display for Closed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.cause {
@@ -293,7 +318,8 @@ impl fmt::Display for Closed {
                 write!(f, "the peer left over {limit} bytes of replies unread")?;
             }
         }
-        if self.phase == Phase::Starting {
+        let mismatch = matches!(self.cause, Cause::Framing(FrameError::Mismatch { .. }));
+        if self.phase == Phase::Starting && !mismatch {
             f.write_str(" before it sent any message")?;
         }
         write_quotes(f, &self.stray_lines, &self.stderr_tail)
@@ -304,7 +330,7 @@ impl std::error::Error for Closed {}
 
 /// Appends what the peer wrote beside the protocol, which is usually where the reason stands.
 fn write_quotes(f: &mut fmt::Formatter<'_>, stray_lines: &[String], stderr: &[u8]) -> fmt::Result {
-    let stderr = clean_bytes(&stderr[stderr.len().saturating_sub(SHOWN_STDERR)..]);
+    let stderr = shown(stderr);
     if !stderr.trim().is_empty() {
         write!(f, "; stderr: {}", stderr.trim())?;
     }
@@ -312,6 +338,11 @@ fn write_quotes(f: &mut fmt::Formatter<'_>, stray_lines: &[String], stderr: &[u8
         write!(f, "; first stray line on stdout: {}", first.trim())?;
     }
     Ok(())
+}
+
+/// The end of a tail as text.
+fn shown(stderr: &[u8]) -> String {
+    clean_bytes(&stderr[stderr.len().saturating_sub(SHOWN_STDERR)..])
 }
 
 // A screenful: the whole tail has its own accessor.
@@ -347,6 +378,8 @@ mod tests {
             "no answer to `initialize`: the process ended (exit code 78) before it sent any message; \
              stderr: FATAL: API_KEY missing; first stray line on stdout: Starting"
         );
+        let debug = format!("{error:?}");
+        assert!(debug.contains("API_KEY missing"), "{debug}");
         assert!(
             error.source().is_none(),
             "a source would be printed twice by most reporters"

@@ -83,7 +83,7 @@ pub enum FrameError {
         limit: usize,
     },
     /// The peer speaks the other framing.
-    #[error("expected {expected} frames, but the peer sends {} ones", .expected.other())]
+    #[error("expected {expected} frames, but the peer sends {} ones: set that framing", .expected.other())]
     Mismatch {
         /// The framing this side was told to speak.
         expected: Framing,

@@ -40,6 +40,43 @@
 //! writer thread; the reader thread finds out whose answer a frame is and moves its raw text across; the
 //! caller's thread decodes that into the caller's own type.
 //!
+//! # A protocol on top
+//!
+//! What MCP (revision 2025-11-25) makes of it: a [`Dialect`] that knows progress and cancellation, the
+//! handshake, and a tool whose progress comes to the caller that waits.
+//!
+//! ```no_run
+//! use landline::{CallOptions, ChildSpec, Dialect, OnCancel, Options, Update};
+//! use serde_json::{Value, json};
+//!
+//! let mcp = Dialect::new()
+//!     .cancel_calls("notifications/cancelled", "requestId")
+//!     .cancelled_requests("notifications/cancelled", "requestId", OnCancel::NoReply)
+//!     .route("notifications/progress", ["progressToken"])
+//!     .answer_at_once("ping", json!({}));
+//! let server = Options::new().dialect(mcp).spawn(&ChildSpec::new("my-mcp-server")?)?;
+//!
+//! let hello = json!({
+//!     "protocolVersion": "2025-11-25",
+//!     "capabilities": {},
+//!     "clientInfo": {"name": "my-tool", "version": "1.0"},
+//! });
+//! // The specification forbids to cancel this one.
+//! let welcome: Value = server.request_with("initialize", hello, &CallOptions::new().quiet())?;
+//! server.notify("notifications/initialized", ())?;
+//!
+//! let build = server.start_with("tools/call", &CallOptions::new(), |id| {
+//!     json!({"name": "build", "arguments": {}, "_meta": {"progressToken": id}})
+//! })?;
+//! let result: Value = build.wait_with(|update| {
+//!     if let Update::Notification(progress) = update {
+//!         println!("{:?}", progress.params());
+//!     }
+//! })?;
+//! # let _ = (welcome, result);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
 //! # The promises
 //!
 //! Each has tests named after it: `p01_…` to `p20_…`.
@@ -143,7 +180,8 @@
 //! - No retries: a call that failed is the caller's to repeat, by its [`Delivery`].
 //! - No restarts: a connection is one process.
 //! - No shell: a [`ChildSpec`] is a program and its arguments.
-//! - No Windows yet: Linux is tested, macOS compiles by care.
+//! - No handshake: `initialize` of MCP or LSP is a request like any other, and the caller's to make.
+//! - No Windows yet: Linux is tested, macOS is written for and not tested.
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
@@ -173,6 +211,7 @@ mod survived;
 mod error;
 
 // What a live connection is made of:
+mod crew;
 mod dialect;
 mod mailbox;
 
@@ -182,6 +221,8 @@ mod outbox;
 mod link;
 
 // Calling and being called:
+mod cancel;
+
 mod call;
 mod peer;
 mod request;
@@ -193,7 +234,8 @@ mod options;
 
 mod connection;
 
-pub use call::{Call, CallOptions, CancelToken, Update};
+pub use call::{Call, CallOptions, Update};
+pub use cancel::CancelToken;
 pub use child::{Exit, ProcessGroup, SpawnError, Stderr, Step};
 pub use connection::Connection;
 pub use dialect::{Arrays, Dialect, OnCancel};

@@ -6,18 +6,16 @@
 //! once, by its answer, by its caller giving up, or by the end, and whoever takes it out ends it.
 
 use std::collections::{HashMap, VecDeque};
-use std::convert::Infallible;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
-use std::thread::{self, ThreadId};
+use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
-use crossbeam_channel::{Receiver, Sender, bounded};
 use serde_json::value::RawValue;
 
 use crate::child::{Child, Exit, Step, Tail, Waits};
 use crate::clocks::Clocks;
+use crate::crew::Crew;
 use crate::dialect::Dialect;
 use crate::error::{AnswerFault, Cause, Closed, Delivery, Limit, Phase, Timeout};
 use crate::framing::{Encoded, FrameError};
@@ -25,7 +23,7 @@ use crate::mailbox::Mailbox;
 use crate::message::{Encoder, Notification, RpcError};
 use crate::outbox::Outbox;
 use crate::survived::Counters;
-use crate::sync::{Signal, lock};
+use crate::sync::{Signal, after, lock, wait_until};
 
 /// Where a caller finds what belongs to its call, and the end.
 pub(crate) type Inbox = Mailbox<Notification, CallEnd>;
@@ -109,9 +107,16 @@ pub(crate) struct Link {
     draining: Mutex<Option<Draining>>,
     pub(crate) io_threads: Crew,
     pub(crate) dispatch_thread: Crew,
-    closing: Mutex<Option<Ended>>,
+    closing: Mutex<Closing>,
+    closed_up: Condvar,
     /// Fired by the close, when its handlers have had their time.
     left: Signal,
+}
+
+#[derive(Debug, Default)]
+struct Closing {
+    begun: bool,
+    report: Option<Ended>,
 }
 
 #[derive(Debug)]
@@ -163,6 +168,7 @@ impl Link {
             io_threads: Crew::new(),
             dispatch_thread: Crew::new(),
             closing: Mutex::default(),
+            closed_up: Condvar::new(),
             left: Signal::new(),
         }
     }
@@ -320,6 +326,18 @@ impl Link {
         }
     }
 
+    /// Queues a reply from a thread that may wait for room, as long as the peer reads at all.
+    pub(crate) fn reply_patiently(&self, json: &[u8]) {
+        let Ok(frame) = self.encoder.raw(json) else {
+            return self.counters.unanswered_requests.bump();
+        };
+        if !self.outbox.send_urgent_patiently(frame, PATIENCE) {
+            self.end(Cause::RepliesUnread {
+                limit: self.limits.replies,
+            });
+        }
+    }
+
     fn send_urgent(&self, frame: Encoded) {
         if !self.outbox.send_urgent(frame) {
             self.end(Cause::RepliesUnread {
@@ -420,6 +438,7 @@ impl Link {
             return false;
         };
         let now = Instant::now();
+        // Odd while the reader waits for more. Otherwise it is at work on what it has read, perhaps an answer.
         let reads = self.reads.load(Ordering::Relaxed);
         let mut draining = lock(&self.draining);
         let draining = draining.get_or_insert(Draining {
@@ -427,21 +446,22 @@ impl Link {
             reads,
             quiet_since: now,
         });
-        if draining.reads != reads {
+        if draining.reads != reads || reads % 2 == 0 {
             (draining.reads, draining.quiet_since) = (reads, now);
         }
-        if now - draining.quiet_since >= LAST_WORDS || now - draining.seen >= DRAIN {
+        if now - draining.quiet_since >= LAST_WORDS
+            || (reads % 2 == 1 && now - draining.seen >= DRAIN)
+        {
             self.end(Cause::Exited(exit));
         }
         true
     }
 
-    /// Closes the connection by the ladder and tells how it went. A second closer waits for the first.
+    /// Closes the connection by the ladder and tells how it went. A later closer waits for the first and gets
+    /// its report; where its own waits are over before, it takes the steps of the ladder itself.
     pub(crate) fn close(&self, waits: Waits) -> Ended {
-        // Held through the whole ladder, which is bounded; nobody else takes it but closers.
-        let mut report = lock(&self.closing);
-        if let Some(ended) = *report {
-            return ended;
+        if std::mem::replace(&mut lock(&self.closing).begun, true) {
+            return self.close_behind(waits);
         }
         let before = self.child.as_ref().and_then(Child::look);
         self.end(before.map_or(Cause::ClosedHere, Cause::Exited));
@@ -456,10 +476,40 @@ impl Link {
         let pipes_held = !self.io_threads.wait_gone(waits.for_threads);
         self.dispatch_thread.wait_gone(HANDLER_WAIT);
         self.left.fire();
-        *report.insert(Ended {
+        let ended = Ended {
             exit,
             step,
             pipes_held,
+        };
+        lock(&self.closing).report = Some(ended);
+        self.closed_up.notify_all();
+        ended
+    }
+
+    fn close_behind(&self, waits: Waits) -> Ended {
+        let (exit, step) = match &self.child {
+            Some(child) => child.end(waits),
+            None => (None, Step::StdinClosed),
+        };
+        // With the process gone, the first closer has only its threads to wait for; without one, its wait for
+        // the peer is as long as ours.
+        let wait = if self.child.is_some() {
+            waits.after_kill
+        } else {
+            waits.after_stdin
+        };
+        let until = after(
+            Instant::now(),
+            wait.saturating_add(waits.for_threads + HANDLER_WAIT),
+        );
+        let mut closing = lock(&self.closing);
+        while closing.report.is_none() && until.is_none_or(|until| Instant::now() < until) {
+            closing = wait_until(&self.closed_up, closing, until);
+        }
+        closing.report.unwrap_or(Ended {
+            exit,
+            step,
+            pipes_held: true,
         })
     }
 
@@ -502,65 +552,15 @@ impl Link {
     }
 }
 
-/// The threads of one kind, waited for together and with a bound: a thread that reads a pipe which some
-/// stranger keeps open may never end.
-#[derive(Debug)]
-pub(crate) struct Crew {
-    /// Dropped by the last member, or when all have been hired.
-    hire: Mutex<Option<Sender<Infallible>>>,
-    gone: Receiver<Infallible>,
-    members: Mutex<Vec<ThreadId>>,
-}
-
-impl Crew {
-    fn new() -> Self {
-        let (hire, gone) = bounded(0);
-        Crew {
-            hire: Mutex::new(Some(hire)),
-            gone,
-            members: Mutex::default(),
-        }
-    }
-
-    /// Starts a named thread.
-    pub(crate) fn hire(
-        &self,
-        name: &str,
-        work: impl FnOnce() + Send + 'static,
-    ) -> std::io::Result<()> {
-        let badge = lock(&self.hire).clone();
-        let thread = thread::Builder::new().name(name.into()).spawn(move || {
-            work();
-            drop(badge);
-        })?;
-        lock(&self.members).push(thread.thread().id());
-        // Detached: it is waited for through its badge, with a bound.
-        Ok(())
-    }
-
-    /// Waits until all have ended, for the given time at most. A member that asks does not wait for
-    /// itself, and so for nobody.
-    fn wait_gone(&self, limit: Duration) -> bool {
-        drop(lock(&self.hire).take());
-        if lock(&self.members).contains(&thread::current().id()) {
-            return false;
-        }
-        match Instant::now().checked_add(limit) {
-            Some(until) => self
-                .gone
-                .recv_deadline(until)
-                .err()
-                .is_some_and(|e| e.is_disconnected()),
-            None => self.gone.recv().is_err(),
-        }
-    }
-}
-
 // How many calls given up are remembered, so that their late answers are told from duplicates.
 const GIVEN_UP: usize = 1024;
 
 // How long the end of a stream waits for what explains it: the exit, and the rest of stderr.
 const LAST_WORDS: Duration = Duration::from_millis(300);
+
+// How long a peer that reads nothing at all may leave its replies waiting before it is given up. Only a reply
+// that a handler's own thread holds waits for it.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 // How long a stranger that keeps writing into a dead child's pipe can put off the end.
 const DRAIN: Duration = Duration::from_secs(2);

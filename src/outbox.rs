@@ -5,12 +5,13 @@
 //! apart. A queued frame is taken by the writer or withdrawn by its caller, decided under one lock: a
 //! frame that was withdrawn can no longer be written, so `NotSent` is the truth.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::sync::{Condvar, Mutex};
+use std::time::{Duration, Instant};
 
 use crate::clocks::Due;
 use crate::framing::Encoded;
-use crate::sync::{lock, soon, wait_until};
+use crate::sync::{after, lock, soon, wait_until};
 
 /// The queue between callers and the writer.
 #[derive(Debug)]
@@ -26,7 +27,11 @@ pub(crate) struct Outbox {
 
 #[derive(Debug, Default)]
 struct State {
-    ordinary: VecDeque<Outgoing>,
+    /// Requests and notifications by their place in the queue, from which any may be withdrawn.
+    ordinary: BTreeMap<u64, Outgoing>,
+    /// The places of the requests.
+    places: HashMap<u64, u64>,
+    next_place: u64,
     ordinary_bytes: usize,
     urgent: VecDeque<Encoded>,
     urgent_bytes: usize,
@@ -35,6 +40,8 @@ struct State {
     /// Senders waiting for room, in the order in which they came.
     line: VecDeque<u64>,
     next_ticket: u64,
+    /// How many frames the writer has taken: what tells a slow peer from one that does not read.
+    taken: u64,
     /// Nothing enters any more; the writer ends when it has taken what is left.
     closed: bool,
 }
@@ -100,8 +107,7 @@ impl Outbox {
                 return Err(refused);
             }
         }
-        state.ordinary_bytes += out.frame.len();
-        state.ordinary.push_back(out);
+        state.push(out);
         drop(state);
         self.filled.notify_one();
         Ok(())
@@ -114,13 +120,29 @@ impl Outbox {
         if state.closed {
             return true;
         }
-        if state.urgent_bytes > 0 && state.urgent_bytes + frame.len() > self.urgent_budget {
+        if !self.fits_urgent(&state, frame.len()) {
             return false;
         }
-        state.urgent_bytes += frame.len();
-        state.urgent.push_back(frame);
-        drop(state);
-        self.filled.notify_one();
+        self.push_urgent(&mut state, frame);
+        true
+    }
+
+    /// Queues a reply as `send_urgent` does, but waits for room as long as the peer reads at all. For threads
+    /// that hold up nobody else. `false`: nothing was taken for `patience`.
+    pub(crate) fn send_urgent_patiently(&self, frame: Encoded, patience: Duration) -> bool {
+        let mut state = lock(&self.state);
+        let mut taken = state.taken;
+        let mut until = after(Instant::now(), patience);
+        while !state.closed && !self.fits_urgent(&state, frame.len()) {
+            if state.taken != taken {
+                taken = state.taken;
+                until = after(Instant::now(), patience);
+            } else if until.is_some_and(|until| until <= Instant::now()) {
+                return false;
+            }
+            state = wait_until(&self.room, state, until);
+        }
+        self.push_urgent(&mut state, frame);
         true
     }
 
@@ -128,7 +150,7 @@ impl Outbox {
     /// more; one frame for each request is enough, and a further one is dropped.
     pub(crate) fn send_behind(&self, call: u64, frame: Encoded) -> Option<Encoded> {
         let mut state = lock(&self.state);
-        if !state.ordinary.iter().any(|out| out.call == Some(call)) {
+        if !state.places.contains_key(&call) {
             return Some(frame);
         }
         if !state.behind.iter().any(|(id, _)| *id == call) {
@@ -140,10 +162,10 @@ impl Outbox {
     /// Takes the frame of a call out of the queue. `true`: it was still there and will not be written.
     pub(crate) fn withdraw(&self, call: u64) -> bool {
         let mut state = lock(&self.state);
-        let Some(at) = state.ordinary.iter().position(|out| out.call == Some(call)) else {
+        let Some(place) = state.places.get(&call).copied() else {
             return false;
         };
-        state.remove(at);
+        state.remove(place);
         state.behind.retain(|(id, _)| *id != call);
         self.room.notify_all();
         true
@@ -151,24 +173,21 @@ impl Outbox {
 
     /// Closes the queue: requests still in it are withdrawn and their calls given back; notifications and
     /// replies are left for the writer.
-    pub(crate) fn close(&self) -> Vec<u64> {
+    pub(crate) fn close(&self) -> HashSet<u64> {
         let mut state = lock(&self.state);
         state.closed = true;
         state.behind.clear();
-        let queued = std::mem::take(&mut state.ordinary);
-        let withdrawn = queued.iter().filter_map(|out| out.call).collect();
-        state.ordinary = queued
-            .into_iter()
-            .filter(|out| out.call.is_none())
-            .collect();
-        state.ordinary_bytes = state.ordinary.iter().map(|out| out.frame.len()).sum();
+        let places = std::mem::take(&mut state.places);
+        for place in places.values() {
+            state.remove(*place);
+        }
         self.filled.notify_all();
         self.room.notify_all();
-        withdrawn
+        places.into_keys().collect()
     }
 
     /// Closes the queue and drops all that is in it: there is nobody left to write to.
-    pub(crate) fn abandon(&self) -> Vec<u64> {
+    pub(crate) fn abandon(&self) -> HashSet<u64> {
         let withdrawn = self.close();
         let mut state = lock(&self.state);
         *state = State {
@@ -196,13 +215,17 @@ impl Outbox {
     fn next(&self, state: &mut State) -> Option<Option<Outgoing>> {
         if let Some(frame) = state.urgent.pop_front() {
             state.urgent_bytes -= frame.len();
+            state.taken += 1;
+            // Replies that wait for room are told by the condition that requests wait on.
+            self.room.notify_all();
             return Some(Some(Outgoing { frame, call: None }));
         }
-        if !state.ordinary.is_empty() {
+        if let Some(place) = state.ordinary.keys().next().copied() {
             if !state.line.is_empty() {
                 self.room.notify_all();
             }
-            let out = state.remove(0);
+            let out = state.remove(place);
+            state.taken += 1;
             state.follow(out.as_ref().and_then(|out| out.call));
             return Some(out);
         }
@@ -216,6 +239,18 @@ impl Outbox {
         self.room.notify_all();
     }
 
+    fn push_urgent(&self, state: &mut State, frame: Encoded) {
+        if !state.closed {
+            state.urgent_bytes += frame.len();
+            state.urgent.push_back(frame);
+            self.filled.notify_one();
+        }
+    }
+
+    fn fits_urgent(&self, state: &State, len: usize) -> bool {
+        state.urgent_bytes == 0 || state.urgent_bytes.saturating_add(len) <= self.urgent_budget
+    }
+
     /// One frame may always enter an empty queue, or a frame over the budget could never be sent.
     fn fits(&self, state: &State, len: usize) -> bool {
         state.ordinary.is_empty() || state.ordinary_bytes.saturating_add(len) <= self.budget
@@ -223,9 +258,22 @@ impl Outbox {
 }
 
 impl State {
-    fn remove(&mut self, at: usize) -> Option<Outgoing> {
-        let out = self.ordinary.remove(at)?;
+    fn push(&mut self, out: Outgoing) {
+        let place = self.next_place;
+        self.next_place += 1;
+        self.ordinary_bytes += out.frame.len();
+        if let Some(call) = out.call {
+            self.places.insert(call, place);
+        }
+        self.ordinary.insert(place, out);
+    }
+
+    fn remove(&mut self, place: u64) -> Option<Outgoing> {
+        let out = self.ordinary.remove(&place)?;
         self.ordinary_bytes -= out.frame.len();
+        if let Some(call) = out.call {
+            self.places.remove(&call);
+        }
         Some(out)
     }
 
@@ -432,11 +480,11 @@ mod tests {
         let queue = outbox.clone();
         let waiting = thread::spawn(move || queue.send(request(3, 30), for_ever));
         eventually(|| lock(&outbox.state).line.len() == 1);
-        assert_eq!(outbox.close(), [1, 2]);
+        assert_eq!(outbox.close(), HashSet::from([1, 2]));
         assert_eq!(waiting.join().unwrap(), Err(Refused::Closed));
         assert_eq!(outbox.send(request(4, 2), for_ever), Err(Refused::Closed));
         assert_eq!(drain(&outbox), [(None, 13), (None, 11)]);
-        assert_eq!(outbox.close(), [0; 0]);
+        assert_eq!(outbox.close(), HashSet::new());
     }
 
     #[test]
@@ -445,7 +493,7 @@ mod tests {
         outbox.send(request(1, 10), at_once).unwrap();
         outbox.send(notification(11), at_once).unwrap();
         assert!(outbox.send_urgent(frame(13)));
-        assert_eq!(outbox.abandon(), [1]);
+        assert_eq!(outbox.abandon(), HashSet::from([1]));
         assert!(outbox.take().is_none());
         assert_eq!(outbox.send(notification(2), at_once), Err(Refused::Closed));
     }

@@ -28,7 +28,9 @@ impl Peer {
     /// Sends a request and waits for its answer, which it decodes on this thread.
     ///
     /// Params that serialise to null are left out. Blocks until the answer, the end of the connection, or
-    /// the total limit, 60 seconds unless set.
+    /// the total limit, 60 seconds unless set. The type of the answer has to be named, by the variable or as
+    /// `request::<T>`, and owns its data: [`Value`](serde_json::Value), `Box<RawValue>` for the text as the
+    /// peer wrote it, or any type that derives `Deserialize`.
     ///
     /// # Errors
     ///
@@ -88,6 +90,8 @@ impl Peer {
     /// [`Error::Timeout`], [`Error::Closed`], and [`Error::Encode`], each with nothing sent.
     pub fn notify(&self, method: &str, params: impl Serialize) -> Result<()> {
         let link = &self.link;
+        // Nobody waits for a notification, so nobody else may have seen a death behind an open pipe.
+        link.look();
         let frame = link
             .encoder
             .call(None, method, &params)
@@ -126,6 +130,7 @@ impl Peer {
 
     /// Why the connection ended, if it has: the first cause.
     pub fn closed(&self) -> Option<Arc<Closed>> {
+        self.link.look();
         self.link.closed().cloned()
     }
 

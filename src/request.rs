@@ -4,7 +4,7 @@
 //! drop of its [`Responder`] answers too. Replies never wait for the peer to read.
 
 use std::fmt;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use serde_core::de::DeserializeOwned;
@@ -124,15 +124,29 @@ impl Responder {
         self.send(Err(RpcError::new(code, "the request was cancelled")));
     }
 
+    /// Sends the answer from a thread of its own, which may wait while the peer is slow to read.
+    pub(crate) fn answer_patiently(self, outcome: Result<Value, RpcError>) {
+        if let Some(json) = self.settle(outcome) {
+            self.ticket.link.reply_patiently(&json);
+        }
+    }
+
     fn send(&self, outcome: Result<Value, RpcError>) {
+        if let Some(json) = self.settle(outcome) {
+            self.ticket.link.reply(&json);
+        }
+    }
+
+    /// Makes the reply, once, and counts what becomes of it; gives it if it is to go out by itself now.
+    fn settle(&self, outcome: Result<Value, RpcError>) -> Option<Vec<u8>> {
         let ticket = &self.ticket;
         if ticket.answered.swap(true, Ordering::SeqCst) {
-            return;
+            return None;
         }
         let link = &ticket.link;
         if ticket.withdrawn.load(Ordering::SeqCst) && ticket.on_cancel == OnCancel::NoReply {
             link.counters.unanswered_requests.bump();
-            return;
+            return None;
         }
         let too_large = || {
             let error = RpcError::new(
@@ -145,10 +159,13 @@ impl Responder {
             Ok(json) if json.len() > link.encoder.limit => too_large(),
             json => json,
         };
-        match (json, &self.batch) {
-            (Ok(json), Some(batch)) => lock(&batch.replies).push(json),
-            (Ok(json), None) => link.reply(&json),
-            (Err(_), _) => link.counters.unanswered_requests.bump(),
+        let Ok(json) = json else {
+            link.counters.unanswered_requests.bump();
+            return None;
+        };
+        match &self.batch {
+            Some(batch) => batch.collect(json),
+            None => Some(json),
         }
     }
 }
@@ -200,6 +217,7 @@ impl fmt::Debug for Ticket {
 pub(crate) struct Batch {
     link: Arc<Link>,
     replies: Mutex<Vec<Vec<u8>>>,
+    bytes: AtomicUsize,
 }
 
 impl Batch {
@@ -207,7 +225,20 @@ impl Batch {
         Arc::new(Batch {
             link: link.clone(),
             replies: Mutex::default(),
+            bytes: AtomicUsize::new(0),
         })
+    }
+
+    /// Keeps a reply for the array, or gives it back to go out singly: an array is bounded like everything
+    /// that waits for the peer to read.
+    fn collect(&self, json: Vec<u8>) -> Option<Vec<u8>> {
+        let cost = json.capacity() + size_of::<Vec<u8>>();
+        let before = self.bytes.fetch_add(cost, Ordering::Relaxed);
+        if before > 0 && before + cost > self.link.limits.replies {
+            return Some(json);
+        }
+        lock(&self.replies).push(json);
+        None
     }
 }
 

@@ -242,14 +242,8 @@ fn wrong_usage_is_explained_and_starts_nothing() {
             &["request", "ping", "{}", "more", "--", "true"],
             "\"more\" is too much before `--`",
         ),
-        (
-            &["request", "ping"],
-            "after `--`: the argument vector is empty",
-        ),
-        (
-            &["request", "ping", "--"],
-            "after `--`: the argument vector is empty",
-        ),
+        (&["request", "ping"], "`-- PROGRAM` is missing"),
+        (&["request", "ping", "--"], "`-- PROGRAM` is missing"),
         (
             &["request", "ping", "--", ""],
             "after `--`: the program name is empty",

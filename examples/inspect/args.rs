@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use landline::{ChildSpec, Framing};
+use landline::{ChildSpec, ChildSpecError, Framing};
 use serde_json::value::RawValue;
 
 pub(crate) const USAGE: &str = r#"usage: inspect                                          a demonstration
@@ -91,9 +91,9 @@ impl Job {
                         .map(text)
                         .transpose()?
                         .map(RawValue::from_string);
-                    let params = params
-                        .transpose()
-                        .map_err(|e| format!("PARAMS are no JSON: {e}"))?;
+                    let params = params.transpose().map_err(|e| {
+                        format!("PARAMS are no JSON: {e}; options stand before ACTION")
+                    })?;
                     break Action::Request { method, params };
                 }
                 "script" => {
@@ -113,7 +113,10 @@ impl Job {
         if let Some(word) = ours.next() {
             return Err(format!("{word:?} is too much before `--`"));
         }
-        let spec = ChildSpec::from_argv(words).map_err(|error| format!("after `--`: {error}"))?;
+        let spec = ChildSpec::from_argv(words).map_err(|error| match error {
+            ChildSpecError::EmptyArgv => "`-- PROGRAM` is missing".into(),
+            error => format!("after `--`: {error}"),
+        })?;
         Ok(Some(Job {
             framing,
             timeout,

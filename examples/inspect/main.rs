@@ -170,10 +170,16 @@ fn inspect(job: &Job) -> ExitCode {
         }),
         Err(error) => print::not_started(&error, job.wants_json()),
     };
-    // An error here is a broken pipe: nobody reads what we have to say.
     match all_well {
         Ok(true) => ExitCode::SUCCESS,
-        Ok(false) | Err(_) => ExitCode::FAILURE,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            // Of a broken pipe there is nothing to say: nobody reads on.
+            if error.kind() != io::ErrorKind::BrokenPipe {
+                print::note(format_args!("cannot print the answers: {error}"));
+            }
+            ExitCode::FAILURE
+        }
     }
 }
 

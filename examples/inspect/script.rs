@@ -10,7 +10,7 @@ use landline::{Call, CallOptions, CancelToken, Connection};
 use serde_json::value::RawValue;
 
 use crate::args::{Steps, seconds};
-use crate::print::Line;
+use crate::print::{self, Line};
 
 enum Step {
     Request {
@@ -68,6 +68,9 @@ pub(crate) fn run(server: &Connection, steps: &Steps) -> io::Result<bool> {
             Err(wrong) => Line::Refused("script", wrong),
         };
         all_well &= done.print()?;
+    }
+    for name in script.calls.keys() {
+        print::note(format_args!("`{name}` was started and never waited for"));
     }
     Ok(all_well && script.calls.is_empty())
 }

@@ -418,7 +418,7 @@ fn an_error_names_what_was_expected_and_what_came() {
     };
     assert_eq!(
         error.to_string(),
-        "expected newline-delimited frames, but the peer sends `Content-Length` ones"
+        "expected newline-delimited frames, but the peer sends `Content-Length` ones: set that framing"
     );
 }
 

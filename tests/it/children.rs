@@ -460,3 +460,17 @@ fn the_first_cause_is_kept_when_a_server_that_closed_its_input_ends() {
     let kept = server.closed().unwrap();
     assert!(std::ptr::eq(closed(&first), &*kept));
 }
+
+#[test]
+fn p03_an_answer_that_takes_long_to_read_is_delivered_though_its_server_is_gone() {
+    // The server is gone long before 60 MiB of numbers are looked through.
+    let size = 60 << 20;
+    let script = format!(
+        "read a; printf '{{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":[0'; \
+         head -c {size} /dev/zero | sed 's/\\x00\\x00/,1/g'; printf ']}}\\n'"
+    );
+    let server = Connection::spawn(&ChildSpec::from_argv(["sh", "-c", &script]).unwrap()).unwrap();
+    let call = server.start("m", ()).unwrap();
+    let raw: Box<serde_json::value::RawValue> = call.wait().unwrap();
+    assert_eq!(raw.get().len(), size + 3);
+}

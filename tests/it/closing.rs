@@ -404,3 +404,33 @@ fn p15_two_hundred_rounds_leave_nothing_behind() {
     assert_eq!(came["before"], came["after"], "{came}");
     assert_eq!(came["children"], false, "{came}");
 }
+
+#[test]
+fn a_drop_is_not_held_up_by_a_patient_closer() {
+    let patient = Options::new().close_waits(Duration::MAX, Duration::MAX);
+    let spec = ChildSpec::from_argv(["sleep", "600"]).unwrap();
+    let server = patient.spawn(&spec).unwrap();
+    let peer = server.peer();
+    let pending = server.start("m", ()).unwrap();
+    let closer = thread::spawn(move || peer.close());
+    // The closer has begun when the pending call has ended.
+    assert!(pending.wait::<Value>().unwrap_err().is_closed());
+    guarded(move || drop(server));
+    assert!(closer.join().unwrap().exit.is_some());
+}
+
+#[test]
+fn a_close_takes_no_longer_for_a_hundred_thousand_queued_calls() {
+    let server = Options::new()
+        .close_waits(Duration::ZERO, Duration::ZERO)
+        .spawn(&ChildSpec::from_argv(["sleep", "600"]).unwrap())
+        .unwrap();
+    let mut calls: Vec<_> = (0..100_000)
+        .map(|_| server.start("m", ()).unwrap())
+        .collect();
+    // Given up from the newest on, then closed on the rest: each in the time of one.
+    let start = Instant::now();
+    calls.drain(50_000..).rev().for_each(drop);
+    assert_eq!(server.close().step, Step::Killed);
+    assert!(start.elapsed() < HANG, "{:?}", start.elapsed());
+}

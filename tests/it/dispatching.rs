@@ -1141,3 +1141,47 @@ fn clocks_stand_still_for_the_human_limit_at_most() {
     );
     assert_eq!(limit_of(&error), Limit::Total);
 }
+
+#[test]
+fn p07_what_a_handler_throws_may_panic_in_its_turn() {
+    struct Bomb;
+    impl Drop for Bomb {
+        fn drop(&mut self) {
+            panic!("thrown away");
+        }
+    }
+    let options = Options::new()
+        .on_request(|_, _| std::panic::panic_any(Bomb))
+        .on_notification(|_, _| std::panic::panic_any(Bomb));
+    let (connection, mut script) = pair(&options);
+    for n in 0..20 {
+        script.send(notification("n", json!([n])));
+    }
+    for n in 0..20 {
+        script.send(request(n, "m"));
+    }
+    for _ in 0..20 {
+        assert_eq!(script.recv()["error"]["code"], -32603);
+    }
+    eventually("all panics are counted", || {
+        connection.survived().handler_panics == 40
+    });
+}
+
+#[test]
+fn large_replies_wait_for_a_peer_that_reads() {
+    let options = Options::new()
+        .replies_limit(1)
+        .on_request(|_, _| Ok(json!("x".repeat(1 << 20))));
+    let (connection, mut script) = pair(&options);
+    for n in 0..16 {
+        script.send(request(n, "m"));
+    }
+    for _ in 0..16 {
+        assert_eq!(
+            script.recv()["result"].as_str().map(str::len),
+            Some(1 << 20)
+        );
+    }
+    assert!(connection.closed().is_none());
+}

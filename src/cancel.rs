@@ -1,0 +1,75 @@
+//! [`CancelToken`]: giving calls up from another thread than the one that waits for them.
+//!
+//! A token knows its calls weakly. The invariant: a call whose frame is not queued yet is given up by the
+//! thread that starts it, any other by the one that cancels, so that each ends once and the peer is told only
+//! of what it can have seen.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, Weak};
+
+use crate::link::{CallEnd, Inbox, Link};
+use crate::sync::lock;
+
+/// Cancels calls from another thread: all that were given the token, those to come included.
+///
+/// Clones cancel the same calls.
+#[derive(Debug, Clone, Default)]
+pub struct CancelToken(Arc<Token>);
+
+#[derive(Debug, Default)]
+struct Token {
+    cancelled: AtomicBool,
+    calls: Mutex<Vec<Weak<Cancellable>>>,
+}
+
+/// What a token needs of a call.
+#[derive(Debug)]
+pub(crate) struct Cancellable {
+    pub(crate) link: Arc<Link>,
+    pub(crate) id: u64,
+    pub(crate) inbox: Arc<Inbox>,
+    pub(crate) quiet: bool,
+    /// Its frame is in the queue or beyond. Until then the starting thread gives it up by itself.
+    pub(crate) queued: AtomicBool,
+}
+
+impl CancelToken {
+    /// Makes a token that has not been used.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Cancels the calls. Never blocks: each ends at once with [`Error::Cancelled`] for its caller, unless
+    /// it has ended already, and the peer is told in the dialect's way.
+    pub fn cancel(&self) {
+        self.0.cancelled.store(true, Ordering::SeqCst);
+        let calls = std::mem::take(&mut *lock(&self.0.calls));
+        for call in calls.iter().filter_map(Weak::upgrade) {
+            if call.queued.load(Ordering::SeqCst) {
+                call.give_up();
+            } else {
+                call.link.outbox.recheck();
+            }
+        }
+    }
+
+    /// Tells whether [`cancel`](Self::cancel) was called.
+    pub fn is_cancelled(&self) -> bool {
+        self.0.cancelled.load(Ordering::SeqCst)
+    }
+
+    pub(crate) fn register(&self, call: &Arc<Cancellable>) {
+        let mut calls = lock(&self.0.calls);
+        // Calls that are over leave the list as new ones come, so it stays as long as those in flight.
+        calls.retain(|call| call.strong_count() > 0);
+        calls.push(Arc::downgrade(call));
+    }
+}
+
+impl Cancellable {
+    pub(crate) fn give_up(&self) {
+        if let Some(delivery) = self.link.give_up(self.id, self.quiet) {
+            self.inbox.end(CallEnd::Cancelled(delivery));
+        }
+    }
+}
