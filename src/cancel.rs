@@ -39,7 +39,7 @@ impl CancelToken {
         Self::default()
     }
 
-    /// Cancels the calls. Never blocks: each ends at once with [`Error::Cancelled`] for its caller, unless
+    /// Cancels the calls. Never blocks: each ends at once with [`Error::Cancelled`](crate::Error::Cancelled) for its caller, unless
     /// it has ended already, and the peer is told in the dialect's way.
     pub fn cancel(&self) {
         self.0.cancelled.store(true, Ordering::SeqCst);
