@@ -96,6 +96,6 @@ pub(crate) fn soon<T>(mut look: impl FnMut() -> Option<T>) -> Option<T> {
     })
 }
 
-// Some tens of microseconds when nobody else wants the processor: measured with the round-trip bench,
-// where 30 already make most of the difference and 100 make none beyond it.
-const LOOKS: u32 = 50;
+// Some hundred microseconds at most when nobody else wants the processor: measured with the round-trip
+// bench, where fewer let the caller fall asleep before a small answer can be there.
+const LOOKS: u32 = 250;
