@@ -443,10 +443,12 @@ impl Dispatcher {
     pub(crate) fn take(&self, until: Option<Instant>) -> Option<Incoming> {
         let link = &self.peer.link;
         let mut pause = FIRST_LOOK;
+        // Where there is a handler, what comes is for it alone.
+        let is_ours = matches!(self.taker, Taker::Queue);
         loop {
             // Asked before the queue is: what came before the end is in it by then.
             let ended = link.has_ended();
-            match self.backlog.pop() {
+            match is_ours.then(|| self.backlog.pop()).flatten() {
                 Some(Post::Item(incoming)) => {
                     if let Incoming::Request(request, _) = &incoming {
                         lock(&self.requests).taken(request.cost());
@@ -463,7 +465,12 @@ impl Dispatcher {
             if until.is_some_and(|until| until <= now) {
                 return None;
             }
-            if !self.listen(true, false, link.ended(), earlier(until, after(now, pause))) {
+            if !self.listen(
+                is_ours,
+                false,
+                link.ended(),
+                earlier(until, after(now, pause)),
+            ) {
                 pause = if link.look() {
                     FIRST_LOOK
                 } else {

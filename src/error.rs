@@ -13,7 +13,7 @@ use std::time::Duration;
 use crate::child::Exit;
 use crate::framing::FrameError;
 use crate::message::{EncodeError, RpcError};
-use crate::quote::clean_bytes;
+use crate::quote::{clean, clean_bytes};
 
 /// A `Result` with this crate's [`Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -239,7 +239,7 @@ pub enum AnswerFault {
     #[error("it was taken before")]
     Taken,
     /// Its result is not of the type that the caller asked for.
-    #[error("its result is not of the type asked for: {0}")]
+    #[error("its result is not of the type asked for: {}", clean(&_0.to_string()))]
     Decode(serde_json::Error),
 }
 

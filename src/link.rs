@@ -84,7 +84,6 @@ impl fmt::Display for Ended {
 }
 
 /// The shared state of a connection.
-#[derive(Debug)]
 pub(crate) struct Link {
     pub(crate) encoder: Encoder,
     pub(crate) limits: Limits,
@@ -111,6 +110,17 @@ pub(crate) struct Link {
     closed_up: Condvar,
     /// Fired by the close, when its handlers have had their time.
     left: Signal,
+}
+
+/// Shows where the connection stands, and nothing of what is queued: params are where secrets live.
+impl fmt::Debug for Link {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Link")
+            .field("pid", &self.child.as_ref().map(Child::pid))
+            .field("pending", &lock(&self.calls).pending.len())
+            .field("closed", &self.closed())
+            .finish_non_exhaustive()
+    }
 }
 
 #[derive(Debug, Default)]

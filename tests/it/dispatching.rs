@@ -1185,3 +1185,16 @@ fn large_replies_wait_for_a_peer_that_reads() {
     }
     assert!(connection.closed().is_none());
 }
+
+#[test]
+fn a_connection_with_a_handler_gives_nothing_to_the_programs_loop() {
+    let (recorder, record) = recorder();
+    let (connection, mut script) = pair(&Options::new().handler(recorder));
+    for n in 0..100 {
+        script.send(notification("n", json!([n])));
+        assert!(connection.try_next_incoming().is_none());
+    }
+    for n in 0..100 {
+        assert_eq!(record.next(), format!("n [{n}]"));
+    }
+}

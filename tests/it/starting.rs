@@ -13,6 +13,7 @@ use landline::{ChildSpec, Connection, Options, SpawnError};
 use serde_json::{Value, json};
 
 use crate::process::{PEER, Scratch, host, only_word, output, peer, serve, with_mask};
+use crate::support::pair;
 
 fn refused(spec: &ChildSpec) -> SpawnError {
     Connection::spawn(spec).unwrap_err()
@@ -361,4 +362,15 @@ fn p17_no_text_of_the_library_shows_an_environment_value_or_a_control_byte() {
     );
     // The raw bytes have their own accessor.
     assert_eq!(server.stderr_tail(), b"bad \x1b[31mkey\x1b[0m\x07\n");
+}
+
+#[test]
+fn p17_no_queued_params_and_no_words_in_a_result_are_shown_raw() {
+    let (connection, mut script) = pair(&Options::new());
+    let call = connection.start("m", ["s3cr3t-param"]).unwrap();
+    assert!(!format!("{connection:?}").contains("s3cr3t"));
+    script.send(json!({"jsonrpc": "2.0", "id": call.id(), "result": {"\u{1b}[31mred": 1}}));
+    // serde quotes a variant that it does not know as it came.
+    let error = call.wait::<Result<u8, u8>>().unwrap_err().to_string();
+    assert!(error.contains("unknown variant `red`"), "{error:?}");
 }
