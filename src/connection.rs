@@ -6,6 +6,7 @@
 
 use std::io::{self, BufReader, Read, Write};
 use std::ops::Deref;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::Command;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -250,14 +251,25 @@ impl Options {
 fn write_frames(link: &Link, mut writer: Box<dyn Write + Send>) {
     block_sigpipe();
     while let Some(out) = link.outbox.take() {
-        let written = writer
-            .write_all(out.frame.as_bytes())
-            .and_then(|()| writer.flush());
+        let written = survive(|| {
+            writer.write_all(out.frame.as_bytes())?;
+            writer.flush()
+        });
         if let Err(error) = written {
             drop(writer);
             return link.input_ended(error, out.call);
         }
     }
+}
+
+/// Uses a stream of the caller's; its panic is a failure like any other, and must not take the thread away
+/// that all calls depend on.
+fn survive<T>(using: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+    catch_unwind(AssertUnwindSafe(using)).unwrap_or_else(|payload| {
+        // Its drop may panic in its turn: it is leaked.
+        std::mem::forget(payload);
+        Err(io::Error::other("the stream panicked"))
+    })
 }
 
 /// What the reader thread owns.
@@ -275,7 +287,7 @@ struct Counted {
 impl Read for Counted {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
         self.link.note_read();
-        let read = self.inner.read(buf);
+        let read = survive(|| self.inner.read(buf));
         self.link.note_read();
         read
     }

@@ -1081,3 +1081,31 @@ fn the_first_cause_is_kept_when_the_peer_closes_first_its_input_and_then_its_out
     let late = connection.request::<Value>("m", ()).unwrap_err();
     assert_eq!(late.closed().unwrap().to_string(), first);
 }
+
+#[test]
+fn a_stream_that_panics_ends_its_calls_at_once() {
+    struct Panics;
+    impl std::io::Read for Panics {
+        fn read(&mut self, _: &mut [u8]) -> std::io::Result<usize> {
+            panic!("reading")
+        }
+    }
+    impl std::io::Write for Panics {
+        fn write(&mut self, _: &[u8]) -> std::io::Result<usize> {
+            panic!("writing")
+        }
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+    let endless = Options::new().request_timeout(Duration::MAX);
+    let reads = endless.connect(Panics, std::io::sink()).unwrap();
+    let error = guarded(move || reads.request::<Value>("m", ()).unwrap_err());
+    assert!(error.to_string().contains("the stream panicked"), "{error}");
+
+    let (silent, _keep) = std::os::unix::net::UnixStream::pair().unwrap();
+    let writes = endless.connect(silent, Panics).unwrap();
+    let error = guarded(move || writes.request::<Value>("m", ()).unwrap_err());
+    assert!(error.to_string().contains("the stream panicked"), "{error}");
+    assert_eq!(error.delivery(), Delivery::MaybeRun);
+}
