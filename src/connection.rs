@@ -16,11 +16,10 @@ use crate::dialect::{Arrays, Dialect};
 use crate::dispatch::{Dispatcher, Incoming};
 use crate::error::AnswerFault;
 use crate::framing::{Frame, FrameReader};
-use crate::json::member;
+use crate::json::{elements, member};
 use crate::link::{CallEnd, Link};
 use crate::message::{
-    AnswerId, Encoder, Id, Message, Notification, Outcome, Parsed, RpcError, elements, parse,
-    reply, text,
+    AnswerId, Encoder, Id, Message, Notification, Outcome, Parsed, RpcError, parse, reply, text,
 };
 use crate::options::Options;
 use crate::outbox::Outbox;
@@ -352,7 +351,9 @@ impl Reader {
             return self.message(parsed, &text, None);
         }
         let dialect = self.link.dialect();
-        if let Some(elements) = elements(&text).filter(|_| dialect.arrays != Arrays::Refuse) {
+        if let Some(elements) =
+            elements(&text, MAX_ELEMENTS).filter(|_| dialect.arrays != Arrays::Refuse)
+        {
             counters.repaired_text.add(u64::from(repaired));
             let batch = (dialect.arrays == Arrays::Batch).then(|| Batch::new(&self.link));
             counters.deviations.add(u64::from(batch.is_none()));
@@ -489,6 +490,10 @@ impl Reader {
 
 // A pipe's own capacity on Linux: one read empties it.
 const BUFFER: usize = 64 << 10;
+
+// Messages in one array: far more than calls in flight, and little enough to keep their places. A longer array is
+// stray text, but for the calls that its first elements name.
+const MAX_ELEMENTS: usize = 1 << 16;
 
 // How a message begins that may stand behind other text on its line; every JSON encoder in the field
 // writes the version first and without blanks.

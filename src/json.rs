@@ -6,7 +6,9 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use serde_core::de::{Deserialize, DeserializeOwned, Deserializer, IgnoredAny, MapAccess, Visitor};
+use serde_core::de::{
+    Deserialize, DeserializeOwned, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor,
+};
 use serde_json::value::RawValue;
 
 /// Decodes raw text. Half of a surrogate pair, which JavaScript writes when it cuts a string inside one,
@@ -43,6 +45,39 @@ pub(crate) fn member<'a>(raw: &'a RawValue, path: &[impl AsRef<str>]) -> Option<
         let [member] = members(raw.get(), [name.as_ref()]).ok()?;
         member
     })
+}
+
+/// Splits an array into its elements; `None` if the text is no array, an empty one, or one of more than
+/// `most`: an element of one byte takes sixteen here.
+pub(crate) fn elements(array: &str, most: usize) -> Option<Vec<&RawValue>> {
+    if !array.starts_with('[') {
+        return None;
+    }
+    let mut deserializer = serde_json::Deserializer::from_str(array);
+    let found = deserializer.deserialize_seq(Elements(most)).ok()?;
+    deserializer.end().ok()?;
+    (!found.is_empty()).then_some(found)
+}
+
+struct Elements(usize);
+
+impl<'de> Visitor<'de> for Elements {
+    type Value = Vec<&'de RawValue>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "an array of at most {} elements", self.0)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
+        let mut found = Vec::new();
+        while let Some(element) = seq.next_element()? {
+            if found.len() == self.0 {
+                return Err(Error::invalid_length(self.0, &self));
+            }
+            found.push(element);
+        }
+        Ok(found)
+    }
 }
 
 struct Members<'n, const N: usize>([&'n str; N]);
@@ -205,5 +240,21 @@ mod tests {
         for nowhere in [&["x"][..], &["a", "x"], &["l", "c"], &["a", "b", "c", "d"]] {
             assert_eq!(at(nowhere), None, "{nowhere:?}");
         }
+    }
+
+    #[test]
+    fn only_a_filled_array_has_elements() {
+        let count = |text| elements(text, 3).map(|elements| elements.len());
+        assert_eq!(count(r#"[{"a":1},2]"#), Some(2));
+        assert_eq!(count("[[]]"), Some(1));
+        for none in ["[]", "[ ]", "{}", "[INFO] text", "[1", "[1,]", "", "1"] {
+            assert_eq!(count(none), None, "{none}");
+        }
+    }
+
+    #[test]
+    fn an_array_has_as_many_elements_as_were_allowed() {
+        assert_eq!(elements("[1,2,3]", 3).unwrap().len(), 3);
+        assert!(elements("[1,2,3,4]", 3).is_none());
     }
 }

@@ -265,16 +265,6 @@ pub(crate) fn text(frame: &[u8]) -> (Cow<'_, str>, bool) {
     }
 }
 
-/// Splits an array of messages into its elements; `None` if the text is no array, or an empty one.
-pub(crate) fn elements(text: &str) -> Option<Vec<&RawValue>> {
-    if !text.starts_with('[') {
-        return None;
-    }
-    serde_json::from_str(text)
-        .ok()
-        .filter(|elements: &Vec<_>| !elements.is_empty())
-}
-
 /// Reads one message; `None` means that the text is none, whatever else it may be.
 pub(crate) fn parse(text: &str) -> Option<Parsed> {
     let names = ["jsonrpc", "id", "method", "params", "result", "error"];
@@ -286,11 +276,16 @@ pub(crate) fn parse(text: &str) -> Option<Parsed> {
             .map(ToOwned::to_owned)
     };
     let message = match (method.filter(|raw| raw.get() != "null"), id) {
-        (Some(method), Some(id)) => Message::Request {
-            id: Id::from_json(id.get())?,
-            method: decode(method).ok()?,
-            params: params(),
-        },
+        (Some(method), Some(id)) => {
+            let id = Id::from_json(id.get())?;
+            deviations += u64::from(matches!(id, Id::Other(_)));
+            let method = decode(method).ok()?;
+            Message::Request {
+                id,
+                method,
+                params: params(),
+            }
+        }
         (Some(method), None) => Message::Notification(Notification {
             method: decode(method).ok()?,
             params: params(),

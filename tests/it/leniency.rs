@@ -415,3 +415,14 @@ fn an_answer_may_be_cut_anywhere_and_the_connection_lives() {
     // Wherever it was cut, no other id was read into it.
     assert_eq!(connection.survived().unknown_answers, 0);
 }
+
+#[test]
+fn p09_an_array_of_more_elements_than_can_be_meant_is_one_stray_line() {
+    let (connection, mut script) = pair(&Options::new());
+    let call = connection.start("m", ()).unwrap();
+    script.raw(format!("[{}1]\n", "1,".repeat(1 << 16)));
+    script.send(json!({"jsonrpc": "2.0", "id": call.id(), "result": "here"}));
+    assert_eq!(call.wait::<String>().unwrap(), "here");
+    let survived = connection.survived();
+    assert_eq!((survived.stray_lines, survived.deviations), (1, 0));
+}
