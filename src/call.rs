@@ -331,9 +331,9 @@ impl Call {
         if calls.is_empty() {
             return None;
         }
-        let mut look = FIRST_LOOK;
+        let mut looks = Looks::new();
         loop {
-            let mut until = after(Instant::now(), look);
+            let mut until = looks.next(Instant::now());
             for (place, call) in calls.iter_mut().enumerate() {
                 if call.is_over(&mut until) {
                     return Some(place);
@@ -350,7 +350,7 @@ impl Call {
             match rung {
                 // A ring that was heard is taken off: the calls are looked at again.
                 Some(place) => drop(calls[place].inbox.bell().try_recv()),
-                None => look = next_look(look, calls.iter().any(|call| call.link.look())),
+                None => looks.look(calls.iter().map(|call| &*call.link)),
             }
         }
     }
@@ -380,7 +380,7 @@ impl Call {
         if !matches!(self.state, State::Pending) {
             return Some(Update::Ended);
         }
-        let mut look = FIRST_LOOK;
+        let mut looks = Looks::new();
         loop {
             match self.inbox.pop() {
                 Some(Post::Item(notification)) => {
@@ -415,9 +415,10 @@ impl Call {
             if until.is_some_and(|until| until <= now) {
                 return None;
             }
-            let wake = earlier(earlier(due.wake_at(), until), after(now, look));
-            if !self.inbox.listen(wake) && Instant::now().duration_since(now) >= look {
-                look = next_look(look, self.link.look());
+            let look = looks.next(now);
+            let wake = earlier(earlier(due.wake_at(), until), look);
+            if !self.inbox.listen(wake) && look.is_none_or(|look| look <= Instant::now()) {
+                looks.look([&*self.link]);
             }
         }
     }
@@ -532,15 +533,31 @@ impl fmt::Debug for Call {
     }
 }
 
-/// When a waiting caller looks at the process again: a process that has ended while another one keeps its
-/// pipe open is not found out in any other way.
-fn next_look(look: Duration, soon: bool) -> Duration {
-    if soon {
-        FIRST_LOOK
-    } else {
-        (look * 2).min(LAST_LOOK)
+/// When one who waits looks at the process: a process that has ended while another one keeps its pipe open
+/// is not found out in any other way.
+#[derive(Debug)]
+pub(crate) struct Looks(Duration);
+
+impl Looks {
+    pub(crate) fn new() -> Self {
+        Looks(FIRST_LOOK)
+    }
+
+    /// When to look next, from now on.
+    pub(crate) fn next(&self, now: Instant) -> Option<Instant> {
+        after(now, self.0)
+    }
+
+    /// Looks; the next look is soon if a pipe is draining, otherwise later than this one was.
+    pub(crate) fn look<'a>(&mut self, links: impl IntoIterator<Item = &'a Link>) {
+        self.0 = if links.into_iter().any(Link::look) {
+            FIRST_LOOK
+        } else {
+            (self.0 * 2).min(LAST_LOOK)
+        };
     }
 }
 
+// One look is a system call; a death is to be told soon, and a long wait to cost nothing.
 const FIRST_LOOK: Duration = Duration::from_millis(50);
 const LAST_LOOK: Duration = Duration::from_secs(1);

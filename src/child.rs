@@ -9,7 +9,6 @@ use std::ffi::OsString;
 use std::fmt;
 use std::io::{self, Read};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::process::{ChildStderr, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,7 +16,7 @@ use std::sync::{Condvar, Mutex};
 use std::time::{Duration, Instant};
 
 use crate::quote::clean_bytes;
-use crate::sync::{lock, wait_until};
+use crate::sync::{after, lock, survive, wait_until};
 use crate::sys::{Sighting, Signal, sight, signal_tree};
 
 /// Says which process group the child runs in.
@@ -251,7 +250,7 @@ impl Child {
         }
         // std asserts that it can reap a child whose exec failed, which is not so in a host that ignores
         // SIGCHLD and gives the command a uid or a `pre_exec`. That is a failed start and no panic of ours.
-        let spawned = catch_unwind(AssertUnwindSafe(|| command.spawn())).unwrap_or_else(|_| {
+        let spawned = survive(|| command.spawn()).unwrap_or_else(|| {
             Err(io::Error::other(
                 "the exec failed and the host reaps children itself",
             ))
@@ -321,18 +320,18 @@ impl Child {
 
     /// Ends the tree by the closing ladder, the first rung of which, closing stdin, is the caller's.
     pub(crate) fn end(&self, waits: Waits) -> (Option<Exit>, Step) {
-        let after = |wait| self.wait_until(Instant::now().checked_add(wait));
-        if let Some(exit) = after(waits.after_stdin) {
+        let within = |wait| self.wait_until(after(Instant::now(), wait));
+        if let Some(exit) = within(waits.after_stdin) {
             return (Some(exit), Step::StdinClosed);
         }
         if !self.asked.swap(true, Ordering::SeqCst) {
             self.signal(Signal::Term);
         }
-        if let Some(exit) = after(waits.after_term) {
+        if let Some(exit) = within(waits.after_term) {
             return (Some(exit), Step::Terminated);
         }
         self.signal(Signal::Kill);
-        (after(waits.after_kill), Step::Killed)
+        (within(waits.after_kill), Step::Killed)
     }
 
     fn signal(&self, signal: Signal) {
@@ -372,7 +371,7 @@ impl Drop for Child {
     fn drop(&mut self) {
         self.signal(Signal::Kill);
         // A killed process is gone in milliseconds unless the kernel holds it; then it is left to init.
-        self.wait_until(Instant::now().checked_add(DROP_WAIT));
+        self.wait_until(after(Instant::now(), DROP_WAIT));
     }
 }
 

@@ -6,7 +6,6 @@
 
 use std::io::{self, BufReader, Read, Write};
 use std::ops::Deref;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::Command;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -27,7 +26,7 @@ use crate::peer::Peer;
 use crate::request::Batch;
 use crate::scan::{Scanner, Sighting};
 use crate::spec::ChildSpec;
-use crate::sync::after;
+use crate::sync::{after, survive};
 use crate::sys::block_sigpipe;
 
 /// A connection to a peer that speaks JSON-RPC 2.0, and the owner of its process and threads.
@@ -250,7 +249,7 @@ impl Options {
 fn write_frames(link: &Link, mut writer: Box<dyn Write + Send>) {
     block_sigpipe();
     while let Some(out) = link.outbox.take() {
-        let written = survive(|| {
+        let written = using(|| {
             writer.write_all(out.frame.as_bytes())?;
             writer.flush()
         });
@@ -263,12 +262,8 @@ fn write_frames(link: &Link, mut writer: Box<dyn Write + Send>) {
 
 /// Uses a stream of the caller's; its panic is a failure like any other, and must not take the thread away
 /// that all calls depend on.
-fn survive<T>(using: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
-    catch_unwind(AssertUnwindSafe(using)).unwrap_or_else(|payload| {
-        // Its drop may panic in its turn: it is leaked.
-        std::mem::forget(payload);
-        Err(io::Error::other("the stream panicked"))
-    })
+fn using<T>(stream: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+    survive(stream).unwrap_or_else(|| Err(io::Error::other("the stream panicked")))
 }
 
 /// What the reader thread owns.
@@ -286,7 +281,7 @@ struct Counted {
 impl Read for Counted {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
         self.link.note_read();
-        let read = survive(|| self.inner.read(buf));
+        let read = using(|| self.inner.read(buf));
         self.link.note_read();
         read
     }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, Sender, bounded};
 
-use crate::sync::lock;
+use crate::sync::{after, lock};
 
 /// The threads of one kind, waited for together and with a bound: a thread that reads a pipe which some
 /// stranger keeps open may never end.
@@ -55,7 +55,7 @@ impl Crew {
         if lock(&self.members).contains(&thread::current().id()) {
             return false;
         }
-        match Instant::now().checked_add(limit) {
+        match after(Instant::now(), limit) {
             Some(until) => self
                 .gone
                 .recv_deadline(until)

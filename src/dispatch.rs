@@ -8,7 +8,6 @@
 use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::fmt;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -17,6 +16,7 @@ use crossbeam_channel::{Select, never};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use crate::call::Looks;
 use crate::dialect::{Dialect, OnCancel};
 use crate::error::Closed;
 use crate::link::Link;
@@ -25,7 +25,7 @@ use crate::message::{Id, Notification, RpcError};
 use crate::peer::Peer;
 use crate::request::{Batch, Request, Responder, Ticket};
 use crate::survived::Counters;
-use crate::sync::{Signal, after, earlier, lock, wait_until};
+use crate::sync::{Signal, earlier, lock, survive, wait_until};
 
 /// Takes what the peer sends unasked.
 ///
@@ -426,14 +426,11 @@ impl Dispatcher {
     /// Runs the user's code; a panic is counted. What it leaves behind in the handler is the handler's:
     /// nothing of ours is shared with it.
     fn guard<T>(&self, run: impl FnOnce() -> T) -> Option<T> {
-        catch_unwind(AssertUnwindSafe(run))
-            .map_err(|payload| {
-                self.counters().handler_panics.bump();
-                // What was thrown may panic in its turn when it is dropped; that second payload is leaked.
-                let dropped = catch_unwind(AssertUnwindSafe(|| drop(payload)));
-                std::mem::forget(dropped);
-            })
-            .ok()
+        let done = survive(run);
+        self.counters()
+            .handler_panics
+            .add(u64::from(done.is_none()));
+        done
     }
 
     // The program's own loop.
@@ -442,7 +439,7 @@ impl Dispatcher {
     /// time.
     pub(crate) fn take(&self, until: Option<Instant>) -> Option<Incoming> {
         let link = &self.peer.link;
-        let mut pause = FIRST_LOOK;
+        let mut looks = Looks::new();
         // Where there is a handler, what comes is for it alone.
         let is_ours = matches!(self.taker, Taker::Queue);
         loop {
@@ -465,17 +462,9 @@ impl Dispatcher {
             if until.is_some_and(|until| until <= now) {
                 return None;
             }
-            if !self.listen(
-                is_ours,
-                false,
-                link.ended(),
-                earlier(until, after(now, pause)),
-            ) {
-                pause = if link.look() {
-                    FIRST_LOOK
-                } else {
-                    (pause * 2).min(LAST_LOOK)
-                };
+            let wake = earlier(until, looks.next(now));
+            if !self.listen(is_ours, false, link.ended(), wake) {
+                looks.look([&**link]);
             }
         }
     }
@@ -537,7 +526,3 @@ const MAX_WAITING_BYTES: usize = 8 << 20;
 
 // How long a request waits for the notifications before it, one of which may itself wait for the peer.
 const TURN: Duration = Duration::from_millis(100);
-
-// When the program's loop looks at the process, as a waiting caller does.
-const FIRST_LOOK: Duration = Duration::from_millis(50);
-const LAST_LOOK: Duration = Duration::from_secs(1);

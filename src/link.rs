@@ -295,14 +295,14 @@ impl Link {
         }
         let frame = self.cancellation(id);
         if let Some(frame) = frame.and_then(|frame| self.outbox.send_behind(id, frame)) {
-            self.send_urgent(frame);
+            self.send_urgent(frame, Duration::ZERO);
         }
     }
 
     /// Tells the peer that a call whose request was taken is of no use any more.
     fn tell_cancelled(&self, id: u64) {
         if let Some(frame) = self.cancellation(id) {
-            self.send_urgent(frame);
+            self.send_urgent(frame, Duration::ZERO);
         }
     }
 
@@ -327,29 +327,26 @@ impl Link {
 
     // What goes out unasked.
 
-    /// Queues a reply, or an array of them.
+    /// Queues a reply, or an array of them, without blocking.
     pub(crate) fn reply(&self, json: &[u8]) {
+        self.send_reply(json, Duration::ZERO);
+    }
+
+    /// Queues a reply from a thread that may wait for room, as long as the peer reads at all.
+    pub(crate) fn reply_patiently(&self, json: &[u8]) {
+        self.send_reply(json, PATIENCE);
+    }
+
+    fn send_reply(&self, json: &[u8], patience: Duration) {
         match self.encoder.raw(json) {
-            Ok(frame) => self.send_urgent(frame),
+            Ok(frame) => self.send_urgent(frame, patience),
             // Whoever made the reply checked its size; only a limit below an empty reply's comes here.
             Err(_) => self.counters.unanswered_requests.bump(),
         }
     }
 
-    /// Queues a reply from a thread that may wait for room, as long as the peer reads at all.
-    pub(crate) fn reply_patiently(&self, json: &[u8]) {
-        let Ok(frame) = self.encoder.raw(json) else {
-            return self.counters.unanswered_requests.bump();
-        };
-        if !self.outbox.send_urgent_patiently(frame, PATIENCE) {
-            self.end(Cause::RepliesUnread {
-                limit: self.limits.replies,
-            });
-        }
-    }
-
-    fn send_urgent(&self, frame: Encoded) {
-        if !self.outbox.send_urgent(frame) {
+    fn send_urgent(&self, frame: Encoded, patience: Duration) {
+        if !self.outbox.send_urgent(frame, patience) {
             self.end(Cause::RepliesUnread {
                 limit: self.limits.replies,
             });

@@ -113,23 +113,10 @@ impl Outbox {
         Ok(())
     }
 
-    /// Queues a reply or a cancellation ahead of all requests, without blocking. `false` means that the
-    /// peer has left more than the bound unread. After the close it is dropped, which is no such failure.
-    pub(crate) fn send_urgent(&self, frame: Encoded) -> bool {
-        let mut state = lock(&self.state);
-        if state.closed {
-            return true;
-        }
-        if !self.fits_urgent(&state, frame.len()) {
-            return false;
-        }
-        self.push_urgent(&mut state, frame);
-        true
-    }
-
-    /// Queues a reply as `send_urgent` does, but waits for room as long as the peer reads at all. For threads
-    /// that hold up nobody else. `false`: nothing was taken for `patience`.
-    pub(crate) fn send_urgent_patiently(&self, frame: Encoded, patience: Duration) -> bool {
+    /// Queues a reply or a cancellation ahead of all requests. Where its bound is reached, it waits for room as
+    /// long as the peer reads at all; with no patience it never blocks. `false`: the bound is reached, and
+    /// nothing was taken for that long. After the close it is dropped, which is no such failure.
+    pub(crate) fn send_urgent(&self, frame: Encoded, patience: Duration) -> bool {
         let mut state = lock(&self.state);
         let mut taken = state.taken;
         let mut until = after(Instant::now(), patience);
@@ -142,7 +129,11 @@ impl Outbox {
             }
             state = wait_until(&self.room, state, until);
         }
-        self.push_urgent(&mut state, frame);
+        if !state.closed {
+            state.urgent_bytes += frame.len();
+            state.urgent.push_back(frame);
+            self.filled.notify_one();
+        }
         true
     }
 
@@ -237,14 +228,6 @@ impl Outbox {
         // Under the lock, or a sender between asking and sleeping would miss it.
         let _state = lock(&self.state);
         self.room.notify_all();
-    }
-
-    fn push_urgent(&self, state: &mut State, frame: Encoded) {
-        if !state.closed {
-            state.urgent_bytes += frame.len();
-            state.urgent.push_back(frame);
-            self.filled.notify_one();
-        }
     }
 
     fn fits_urgent(&self, state: &State, len: usize) -> bool {
@@ -357,9 +340,9 @@ mod tests {
         let outbox = Outbox::new(1000, 1000);
         outbox.send(request(1, 10), for_ever).unwrap();
         outbox.send(notification(11), for_ever).unwrap();
-        assert!(outbox.send_urgent(frame(20)));
+        assert!(outbox.send_urgent(frame(20), Duration::ZERO));
         outbox.send(request(2, 12), for_ever).unwrap();
-        assert!(outbox.send_urgent(frame(21)));
+        assert!(outbox.send_urgent(frame(21), Duration::ZERO));
         let order = [
             (None, 20),
             (None, 21),
@@ -409,14 +392,14 @@ mod tests {
     fn replies_are_bounded_apart_and_one_may_always_wait() {
         let outbox = Outbox::new(10, 30);
         outbox.send(request(1, 1000), at_once).unwrap();
-        assert!(outbox.send_urgent(frame(30)));
-        assert!(!outbox.send_urgent(frame(2)));
+        assert!(outbox.send_urgent(frame(30), Duration::ZERO));
+        assert!(!outbox.send_urgent(frame(2), Duration::ZERO));
         assert_eq!(next(&outbox), (None, 30));
-        assert!(outbox.send_urgent(frame(31)));
-        assert!(!outbox.send_urgent(frame(2)));
+        assert!(outbox.send_urgent(frame(31), Duration::ZERO));
+        assert!(!outbox.send_urgent(frame(2), Duration::ZERO));
         // After the close it is no such failure.
         outbox.close();
-        assert!(outbox.send_urgent(frame(2)));
+        assert!(outbox.send_urgent(frame(2), Duration::ZERO));
         assert_eq!(next(&outbox), (None, 31));
         assert!(outbox.take().is_none());
     }
@@ -476,7 +459,7 @@ mod tests {
         outbox.send(request(1, 10), at_once).unwrap();
         outbox.send(notification(11), at_once).unwrap();
         outbox.send(request(2, 12), at_once).unwrap();
-        assert!(outbox.send_urgent(frame(13)));
+        assert!(outbox.send_urgent(frame(13), Duration::ZERO));
         let queue = outbox.clone();
         let waiting = thread::spawn(move || queue.send(request(3, 30), for_ever));
         eventually(|| lock(&outbox.state).line.len() == 1);
@@ -492,7 +475,7 @@ mod tests {
         let outbox = Outbox::new(1000, 1000);
         outbox.send(request(1, 10), at_once).unwrap();
         outbox.send(notification(11), at_once).unwrap();
-        assert!(outbox.send_urgent(frame(13)));
+        assert!(outbox.send_urgent(frame(13), Duration::ZERO));
         assert_eq!(outbox.abandon(), HashSet::from([1]));
         assert!(outbox.take().is_none());
         assert_eq!(outbox.send(notification(2), at_once), Err(Refused::Closed));
@@ -510,7 +493,7 @@ mod tests {
         assert!(outbox.send_behind(3, frame(23)).is_none());
         assert!(outbox.withdraw(2));
         assert_eq!(next(&outbox), (Some(1), 10));
-        assert!(outbox.send_urgent(frame(30)));
+        assert!(outbox.send_urgent(frame(30), Duration::ZERO));
         assert_eq!(
             outbox.send_behind(1, frame(21)).map(|frame| frame.len()),
             Some(21),
@@ -528,7 +511,7 @@ mod tests {
         let queue = outbox.clone();
         let writer = thread::spawn(move || std::iter::from_fn(|| queue.take()).count());
         outbox.send(notification(5), at_once).unwrap();
-        assert!(outbox.send_urgent(frame(6)));
+        assert!(outbox.send_urgent(frame(6), Duration::ZERO));
         outbox.close();
         assert_eq!(writer.join().unwrap(), 2);
     }

@@ -4,6 +4,7 @@
 //! A deadline is an `Option<Instant>`; `None`, which any overflow gives, means that there is none.
 
 use std::convert::Infallible;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -81,6 +82,17 @@ impl Signal {
     pub(crate) fn receiver(&self) -> &Receiver<Infallible> {
         &self.receiver
     }
+}
+
+/// Runs code that is not ours; `None` says that it panicked.
+pub(crate) fn survive<T>(run: impl FnOnce() -> T) -> Option<T> {
+    let thrown = match catch_unwind(AssertUnwindSafe(run)) {
+        Ok(done) => return Some(done),
+        Err(thrown) => thrown,
+    };
+    // What was thrown may panic in its turn when it is dropped; that second payload is leaked.
+    std::mem::forget(catch_unwind(AssertUnwindSafe(|| drop(thrown))));
+    None
 }
 
 /// Looks for something a few times, letting other threads run in between, before its caller goes to sleep

@@ -19,6 +19,13 @@ fn cancelled(id: u64) -> Value {
 
 const NOTHING: [Value; 0] = [];
 
+fn assert_cancelled(error: &Error, expected: Delivery) {
+    match error {
+        Error::Cancelled { delivery, .. } => assert_eq!(*delivery, expected),
+        other => panic!("{other:?}"),
+    }
+}
+
 #[test]
 fn p12_a_timeout_tells_the_peer_once_with_the_id_of_the_call() {
     let (connection, mut script) = pair(&cancelling());
@@ -133,16 +140,7 @@ fn a_token_cancels_a_waiting_call_from_another_thread() {
     let waiting = thread::spawn(move || call.wait::<Value>().unwrap_err());
     other.cancel();
     let error = guarded(move || waiting.join().unwrap());
-    assert!(
-        matches!(
-            error,
-            Error::Cancelled {
-                delivery: Delivery::MaybeRun,
-                ..
-            }
-        ),
-        "{error:?}"
-    );
+    assert_cancelled(&error, Delivery::MaybeRun);
     assert!(error.is_cancelled() && token.is_cancelled());
     assert_eq!(error.to_string(), "`m` was cancelled");
     assert_eq!(script.fence(&connection), [cancelled(1)]);
@@ -175,16 +173,7 @@ fn a_token_cancels_all_its_calls_those_to_come_included() {
 
     // A call that comes later is not sent at all.
     let error = one.start_with("m", &options, |_| ()).unwrap_err();
-    assert!(
-        matches!(
-            error,
-            Error::Cancelled {
-                delivery: Delivery::NotSent,
-                ..
-            }
-        ),
-        "{error:?}"
-    );
+    assert_cancelled(&error, Delivery::NotSent);
     assert_eq!(script_one.fence(&one), NOTHING);
     script_one.answer(&other_request, json!(1));
     assert_eq!(other.wait::<u8>().unwrap(), 1);
@@ -214,29 +203,11 @@ fn a_token_cancels_a_call_that_waits_in_the_queue_or_for_room_in_it() {
         told.recv_timeout(HANG).unwrap();
         token.cancel();
         let error = guarded(move || starting.join().unwrap().unwrap_err());
-        assert!(
-            matches!(
-                error,
-                Error::Cancelled {
-                    delivery: Delivery::NotSent,
-                    ..
-                }
-            ),
-            "{error:?}"
-        );
+        assert_cancelled(&error, Delivery::NotSent);
     }
     queued_token.cancel();
     let error = queued.wait::<Value>().unwrap_err();
-    assert!(
-        matches!(
-            error,
-            Error::Cancelled {
-                delivery: Delivery::NotSent,
-                ..
-            }
-        ),
-        "{error:?}"
-    );
+    assert_cancelled(&error, Delivery::NotSent);
     // Neither they nor any cancellation of theirs.
     assert_eq!(methods(&script.fence(&connection)), ["clog"]);
     clog.forget();
@@ -334,16 +305,7 @@ fn a_cancel_that_races_the_answer_has_exactly_one_outcome() {
                 answered += 1;
             }
             Err(error) => {
-                assert!(
-                    matches!(
-                        error,
-                        Error::Cancelled {
-                            delivery: Delivery::MaybeRun,
-                            ..
-                        }
-                    ),
-                    "{error:?}"
-                );
+                assert_cancelled(&error, Delivery::MaybeRun);
                 gave_up.push(cancelled(id));
             }
         }
