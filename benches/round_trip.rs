@@ -1,10 +1,12 @@
-//! What a call costs beside its floor: the same bytes over bare pipes, written and read by one thread.
+//! What a call costs beside its floor: the same bytes over bare pipes, written and read by one
+//! thread.
 //!
-//! The child is this program, run again with [`ECHO`], the same for both sides. The two take turns in
-//! blocks, so that noise of the machine falls on both, and each time is that of one call. A ratio of 1 is
-//! what no library can beat.
+//! The child is this program, run again with [`ECHO`], the same for both sides. The two take turns
+//! in blocks, so that noise of the machine falls on both, and each time is that of one call. A
+//! ratio of 1 is what no library can beat.
 //!
-//! `cargo bench` measures. `cargo test --bench round_trip` runs a few rounds and looks at the answers alone.
+//! `cargo bench` measures. `cargo test --bench round_trip` runs a few rounds and looks at the
+//! answers alone.
 #![allow(clippy::unwrap_used, reason = "a bench may unwrap")]
 #![allow(clippy::print_stdout, reason = "printing is what a bench is for")]
 

@@ -1,9 +1,9 @@
 //! A request in flight, as its caller holds it.
 //!
-//! [`Call::start`] encodes envelope and params once into one buffer on the caller's own thread, enters
-//! the call, and queues the frame; waiting, decoding, and handling what belongs to the call happen on the
-//! caller's thread too. The invariant: a call ends exactly once, and no way out of this file leaves it
-//! pending.
+//! [`Call::start`] encodes envelope and params once into one buffer on the caller's own thread,
+//! enters the call, and queues the frame; waiting, decoding, and handling what belongs to the call
+//! happen on the caller's thread too. The invariant: a call ends exactly once, and no way out of
+//! this file leaves it pending.
 
 use std::fmt;
 use std::sync::Arc;
@@ -48,17 +48,18 @@ impl CallOptions {
         Self::default()
     }
 
-    /// Sets the total limit: from the start of the call, the wait for room in the queue included, to its
-    /// answer. `Duration::MAX` means none. The default is the connection's, 60 seconds unless set.
+    /// Sets the total limit: from the start of the call, the wait for room in the queue included,
+    /// to its answer. `Duration::MAX` means none. The default is the connection's, 60 seconds
+    /// unless set.
     #[must_use]
     pub fn timeout(mut self, total: Duration) -> Self {
         self.total = Some(total);
         self
     }
 
-    /// Sets the idle limit: how long the call may go without a notification that belongs to it, such as
-    /// its progress. `Duration::MAX` means none. The default is the connection's, which is none unless
-    /// set.
+    /// Sets the idle limit: how long the call may go without a notification that belongs to it,
+    /// such as its progress. `Duration::MAX` means none. The default is the connection's, which is
+    /// none unless set.
     #[must_use]
     pub fn idle(mut self, idle: Duration) -> Self {
         self.idle = Some(idle);
@@ -72,8 +73,8 @@ impl CallOptions {
         self
     }
 
-    /// Sets that the peer is not told when the call is given up, as MCP demands for `initialize`. Its late
-    /// answer is counted all the same.
+    /// Sets that the peer is not told when the call is given up, as MCP demands for `initialize`.
+    /// Its late answer is counted all the same.
     #[must_use]
     pub fn quiet(mut self) -> Self {
         self.quiet = true;
@@ -87,8 +88,8 @@ impl CallOptions {
 pub enum Update {
     /// A notification that belongs to the call, in wire order.
     Notification(Notification),
-    /// So many notifications that belong to the call were dropped here, because they came faster than
-    /// they were taken.
+    /// So many notifications that belong to the call were dropped here, because they came faster
+    /// than they were taken.
     Lost(u64),
     /// Nothing more will come: the call has ended, and waiting says how.
     Ended,
@@ -96,10 +97,11 @@ pub enum Update {
 
 /// A request in flight.
 ///
-/// Its answer can be waited for in three forms ([`wait`](Self::wait), [`wait_timeout`](Self::wait_timeout),
-/// [`try_wait`](Self::try_wait)), and what belongs to it can be taken one by one before
-/// ([`next`](Self::next) and its forms). The limits of a call are looked at by whoever waits for it: a call
-/// that nobody waits for costs nothing and ends by its answer, the end of the connection, or its drop.
+/// Its answer can be waited for in three forms ([`wait`](Self::wait),
+/// [`wait_timeout`](Self::wait_timeout), [`try_wait`](Self::try_wait)), and what belongs to it can
+/// be taken one by one before ([`next`](Self::next) and its forms). The limits of a call are looked
+/// at by whoever waits for it: a call that nobody waits for costs nothing and ends by its answer,
+/// the end of the connection, or its drop.
 ///
 /// Dropping a call gives it up and tells the peer, like [`cancel`](Self::cancel).
 pub struct Call {
@@ -127,8 +129,8 @@ enum State {
 }
 
 impl Call {
-    /// Starts a call whose params are made knowing its id; they may name it as the place to which its
-    /// notifications go, because the call is entered before its frame is queued.
+    /// Starts a call whose params are made knowing its id; they may name it as the place to which
+    /// its notifications go, because the call is entered before its frame is queued.
     pub(crate) fn start<P: Serialize>(
         link: &Arc<Link>,
         method: &str,
@@ -232,8 +234,9 @@ impl Call {
         &self.method
     }
 
-    /// Waits for the answer and decodes its result. Blocks until the answer, the end of the connection, or
-    /// a time limit of the call. Notifications that belong to the call are passed over.
+    /// Waits for the answer and decodes its result. Blocks until the answer, the end of the
+    /// connection, or a time limit of the call. Notifications that belong to the call are passed
+    /// over.
     ///
     /// # Errors
     ///
@@ -242,8 +245,9 @@ impl Call {
         self.wait_with(|_| {})
     }
 
-    /// Waits as [`wait`](Self::wait) does and hands what belongs to the call to `on_update`, on this
-    /// thread, in wire order, all of it before the answer. The total limit goes on while it runs.
+    /// Waits as [`wait`](Self::wait) does and hands what belongs to the call to `on_update`, on
+    /// this thread, in wire order, all of it before the answer. The total limit goes on while it
+    /// runs.
     ///
     /// # Errors
     ///
@@ -260,19 +264,20 @@ impl Call {
         }
     }
 
-    /// Waits for the answer for the given time at most; `None` means that it has not come yet. The call
-    /// goes on. What belongs to the call is passed over.
+    /// Waits for the answer for the given time at most; `None` means that it has not come yet. The
+    /// call goes on. What belongs to the call is passed over.
     ///
     /// # Errors
     ///
-    /// Any [`Error`] but `Encode`; [`AnswerFault::Taken`] if the call had ended before and its end was
-    /// taken.
+    /// Any [`Error`] but `Encode`; [`AnswerFault::Taken`] if the call had ended before and its end
+    /// was taken.
     pub fn wait_timeout<R: DeserializeOwned>(&mut self, limit: Duration) -> Result<Option<R>> {
         let until = after(Instant::now(), limit);
         loop {
             match self.advance(until) {
                 Some(Update::Ended) => return self.take().map(Some),
-                // What belongs to the call may come faster than it is passed over; its end is never far.
+                // What belongs to the call may come faster than it is passed over; its end is never
+                // far.
                 Some(_) if self.inbox.has_ended() || until.is_none_or(|at| Instant::now() < at) => {
                 }
                 Some(_) | None => return Ok(None),
@@ -289,8 +294,8 @@ impl Call {
         self.wait_timeout(Duration::ZERO)
     }
 
-    /// Waits for what comes next to the call: a notification that belongs to it, or its end. Blocks until
-    /// then, or until a time limit of the call, which is an end too.
+    /// Waits for what comes next to the call: a notification that belongs to it, or its end. Blocks
+    /// until then, or until a time limit of the call, which is an end too.
     #[expect(
         clippy::should_implement_trait,
         reason = "it is no iterator: it ends with a value"
@@ -310,10 +315,10 @@ impl Call {
         self.next_timeout(Duration::ZERO)
     }
 
-    /// Waits until one of several calls can be waited for without blocking, because it is answered, has
-    /// ended, or has run out of time, and gives its place in the slice. Blocks until then. Of several that
-    /// can, it gives the first. `None` only for an empty slice. Updates of a call do not end the wait; they
-    /// are kept for [`try_next`](Self::try_next).
+    /// Waits until one of several calls can be waited for without blocking, because it is answered,
+    /// has ended, or has run out of time, and gives its place in the slice. Blocks until then. Of
+    /// several that can, it gives the first. `None` only for an empty slice. Updates of a call do
+    /// not end the wait; they are kept for [`try_next`](Self::try_next).
     ///
     /// ```no_run
     /// # use landline::{Call, Connection, Error};
@@ -360,14 +365,14 @@ impl Call {
         drop(self);
     }
 
-    /// Gives the call up without telling the peer, unless it has ended. Never blocks. A request that is
-    /// still queued is not sent.
+    /// Gives the call up without telling the peer, unless it has ended. Never blocks. A request
+    /// that is still queued is not sent.
     pub fn forget(mut self) {
         self.quiet = true;
     }
 
-    /// Asks the peer, in the dialect's way, to cancel the request, and goes on waiting for its answer, as
-    /// LSP wants, whose servers answer cancelled requests too. Never blocks.
+    /// Asks the peer, in the dialect's way, to cancel the request, and goes on waiting for its
+    /// answer, as LSP wants, whose servers answer cancelled requests too. Never blocks.
     pub fn ask_to_cancel(&self) {
         if matches!(self.state, State::Pending) {
             self.link.ask_to_cancel(self.id);
@@ -384,8 +389,8 @@ impl Call {
         loop {
             match self.inbox.pop() {
                 Some(Post::Item(notification)) => {
-                    // A flood of these must not put off the total limit, which is looked at below only when
-                    // there is nothing to take.
+                    // A flood of these must not put off the total limit, which is looked at below
+                    // only when there is nothing to take.
                     let total = self.link.clocks.due(self.started, self.total);
                     if total.is_past()
                         && !self.inbox.has_ended()
@@ -423,8 +428,8 @@ impl Call {
         }
     }
 
-    /// Gives the call up because a limit ran out. `false`: someone else has taken it out, so that its end is on
-    /// its way and no clock matters.
+    /// Gives the call up because a limit ran out. `false`: someone else has taken it out, so that
+    /// its end is on its way and no clock matters.
     fn run_out(&mut self, limit: Limit, after: Duration) -> bool {
         let Some(delivery) = self.link.give_up(self.id, self.quiet) else {
             return false;
@@ -533,8 +538,8 @@ impl fmt::Debug for Call {
     }
 }
 
-/// When one who waits looks at the process: a process that has ended while another one keeps its pipe open
-/// is not found out in any other way.
+/// When one who waits looks at the process: a process that has ended while another one keeps its
+/// pipe open is not found out in any other way.
 #[derive(Debug)]
 pub(crate) struct Looks(Duration);
 

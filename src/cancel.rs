@@ -1,8 +1,8 @@
 //! [`CancelToken`]: giving calls up from another thread than the one that waits for them.
 //!
-//! A token knows its calls weakly. The invariant: a call whose frame is not queued yet is given up by the
-//! thread that starts it, any other by the one that cancels, so that each ends once and the peer is told only
-//! of what it can have seen.
+//! A token knows its calls weakly. The invariant: a call whose frame is not queued yet is given up
+//! by the thread that starts it, any other by the one that cancels, so that each ends once and the
+//! peer is told only of what it can have seen.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, Weak};
@@ -39,8 +39,9 @@ impl CancelToken {
         Self::default()
     }
 
-    /// Cancels the calls. Never blocks: each ends at once with [`Error::Cancelled`](crate::Error::Cancelled) for its caller, unless
-    /// it has ended already, and the peer is told in the dialect's way.
+    /// Cancels the calls. Never blocks: each ends at once with
+    /// [`Error::Cancelled`](crate::Error::Cancelled) for its caller, unless it has ended already,
+    /// and the peer is told in the dialect's way.
     pub fn cancel(&self) {
         self.0.cancelled.store(true, Ordering::SeqCst);
         let calls = std::mem::take(&mut *lock(&self.0.calls));
@@ -60,7 +61,8 @@ impl CancelToken {
 
     pub(crate) fn register(&self, call: &Arc<Cancellable>) {
         let mut calls = lock(&self.0.calls);
-        // Calls that are over leave the list as new ones come, so it stays as long as those in flight.
+        // Calls that are over leave the list as new ones come, so it stays as long as those in
+        // flight.
         calls.retain(|call| call.strong_count() > 0);
         calls.push(Arc::downgrade(call));
     }

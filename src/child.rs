@@ -1,8 +1,9 @@
 //! A running process tree: its pipes, the tail of its stderr, its exit status, and its end.
 //!
-//! Takes a `std::process::Command` and gives three pipes and a [`Child`]. Knows processes and nothing of
-//! JSON. The invariant: an exit is observed without reaping; every signal is sent under one lock while
-//! the leader is unreaped; reaping is the last act, so no signal can reach a stranger with the same pid.
+//! Takes a `std::process::Command` and gives three pipes and a [`Child`]. Knows processes and
+//! nothing of JSON. The invariant: an exit is observed without reaping; every signal is sent under
+//! one lock while the leader is unreaped; reaping is the last act, so no signal can reach a
+//! stranger with the same pid.
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
@@ -23,12 +24,13 @@ use crate::sys::{Sighting, Signal, sight, signal_tree};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum ProcessGroup {
-    /// The child leads a group of its own: closing reaches all that it started, and a terminal's Ctrl-C
-    /// does not reach it. The default.
+    /// The child leads a group of its own: closing reaches all that it started, and a terminal's
+    /// Ctrl-C does not reach it. The default.
     #[default]
     Own,
-    /// The child stays in the caller's group and gets the terminal's Ctrl-C; closing signals the child
-    /// alone. Also for a command that makes its own session with `setsid`, whose group is then signalled.
+    /// The child stays in the caller's group and gets the terminal's Ctrl-C; closing signals the
+    /// child alone. Also for a command that makes its own session with `setsid`, whose group is
+    /// then signalled.
     Inherit,
 }
 
@@ -36,8 +38,8 @@ pub enum ProcessGroup {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Stderr {
-    /// It is drained into a bounded tail that errors quote, and to the line callback if there is one.
-    /// The default.
+    /// It is drained into a bounded tail that errors quote, and to the line callback if there is
+    /// one. The default.
     #[default]
     Capture,
     /// It goes where the caller's own stderr goes.
@@ -54,7 +56,8 @@ pub enum Exit {
     Code(i32),
     /// This signal ended it.
     Signal(i32),
-    /// It ended and its status was taken by someone else: the host ignores SIGCHLD or reaps every child.
+    /// It ended and its status was taken by someone else: the host ignores SIGCHLD or reaps every
+    /// child.
     Unknown,
 }
 
@@ -134,7 +137,8 @@ pub enum SpawnError {
         /// The operating system's error.
         source: io::Error,
     },
-    /// The program may not be executed (no permission bit, a directory), or its directory not entered.
+    /// The program may not be executed (no permission bit, a directory), or its directory not
+    /// entered.
     #[error("cannot start {}: permission denied", Path::new(program).display())]
     PermissionDenied {
         /// The program as it was looked for: a relative path is made absolute.
@@ -162,8 +166,8 @@ pub enum SpawnError {
 }
 
 impl SpawnError {
-    /// Sorts an error of `Command::spawn` by what is at fault. The errno alone does not say: a missing
-    /// directory and a missing program are both ENOENT, so the directory is looked at.
+    /// Sorts an error of `Command::spawn` by what is at fault. The errno alone does not say: a
+    /// missing directory and a missing program are both ENOENT, so the directory is looked at.
     fn new(command: &Command, source: io::Error) -> Self {
         let program = command.get_program().to_owned();
         if let Some(dir) = command.get_current_dir() {
@@ -215,8 +219,8 @@ pub(crate) struct Waits {
 #[derive(Debug)]
 pub(crate) struct Child {
     pid: u32,
-    /// SIGTERM is sent once, however many closers come to that step: many programs take a second one for
-    /// a demand to skip their cleaning up.
+    /// SIGTERM is sent once, however many closers come to that step: many programs take a second
+    /// one for a demand to skip their cleaning up.
     asked: AtomicBool,
     state: Mutex<State>,
     ended: Condvar,
@@ -226,7 +230,8 @@ pub(crate) struct Child {
 enum State {
     /// Unreaped: its pid and its group's number cannot be anyone else's, so both may be signalled.
     Unreaped(std::process::Child),
-    /// Reaped, by us or by the host. Entered once, under the lock; nothing is signalled from here on.
+    /// Reaped, by us or by the host. Entered once, under the lock; nothing is signalled from here
+    /// on.
     Ended(Exit),
 }
 
@@ -248,8 +253,9 @@ impl Child {
         if group == ProcessGroup::Own {
             command.process_group(0);
         }
-        // std asserts that it can reap a child whose exec failed, which is not so in a host that ignores
-        // SIGCHLD and gives the command a uid or a `pre_exec`. That is a failed start and no panic of ours.
+        // std asserts that it can reap a child whose exec failed, which is not so in a host that
+        // ignores SIGCHLD and gives the command a uid or a `pre_exec`. That is a failed start and
+        // no panic of ours.
         let spawned = survive(|| command.spawn()).unwrap_or_else(|| {
             Err(io::Error::other(
                 "the exec failed and the host reaps children itself",
@@ -279,8 +285,8 @@ impl Child {
         self.pid
     }
 
-    /// Looks, without blocking, whether the leader has ended. At the first sight of its end the rest of
-    /// its group is killed and the leader reaped.
+    /// Looks, without blocking, whether the leader has ended. At the first sight of its end the
+    /// rest of its group is killed and the leader reaped.
     pub(crate) fn look(&self) -> Option<Exit> {
         self.settle(&mut lock(&self.state))
     }
@@ -306,8 +312,8 @@ impl Child {
             if until.is_some_and(|until| until <= now) {
                 return None;
             }
-            // The reader thread usually sees the end first and wakes us; the looks in between are for a
-            // process that ended while another one keeps its pipe open.
+            // The reader thread usually sees the end first and wakes us; the looks in between are
+            // for a process that ended while another one keeps its pipe open.
             let next = now + pause;
             state = wait_until(
                 &self.ended,
@@ -318,7 +324,8 @@ impl Child {
         }
     }
 
-    /// Ends the tree by the closing ladder, the first rung of which, closing stdin, is the caller's.
+    /// Ends the tree by the closing ladder, the first rung of which, closing stdin, is the
+    /// caller's.
     pub(crate) fn end(&self, waits: Waits) -> (Option<Exit>, Step) {
         let within = |wait| self.wait_until(after(Instant::now(), wait));
         if let Some(exit) = within(waits.after_stdin) {
@@ -350,8 +357,8 @@ impl Child {
         let exit = match sight(self.pid, false) {
             Sighting::Running => return None,
             Sighting::Exited => {
-                // What the leader leaves behind in its group goes now: after reaping, the group's number
-                // may be someone else's. A group of nobody but the dead leader is no error.
+                // What the leader leaves behind in its group goes now: after reaping, the group's
+                // number may be someone else's. A group of nobody but the dead leader is no error.
                 let _ = signal_tree(self.pid, Signal::Kill);
                 child
                     .try_wait()
@@ -370,7 +377,8 @@ impl Child {
 impl Drop for Child {
     fn drop(&mut self) {
         self.signal(Signal::Kill);
-        // A killed process is gone in milliseconds unless the kernel holds it; then it is left to init.
+        // A killed process is gone in milliseconds unless the kernel holds it; then it is left to
+        // init.
         self.wait_until(after(Instant::now(), DROP_WAIT));
     }
 }
@@ -458,7 +466,8 @@ fn is_shortage(error: &io::Error) -> bool {
     ) || matches!(error.raw_os_error(), Some(23 | 24))
 }
 
-// Looks at a child that is being closed: soon at first, since most end at once, and never a busy loop.
+// Looks at a child that is being closed: soon at first, since most end at once, and never a busy
+// loop.
 const FIRST_LOOK: Duration = Duration::from_millis(1);
 const LAST_LOOK: Duration = Duration::from_millis(20);
 

@@ -1,7 +1,7 @@
 //! The clocks of a connection, and how they stand still while a person is asked.
 //!
-//! Every time limit of a call is measured by [`Clocks::elapsed`], which leaves out the time during which
-//! at least one question was open. Each question stops the clocks for at most its own limit.
+//! Every time limit of a call is measured by [`Clocks::elapsed`], which leaves out the time during
+//! which at least one question was open. Each question stops the clocks for at most its own limit.
 
 use std::sync::Mutex;
 use std::time::{Duration, Instant};

@@ -1,8 +1,9 @@
 //! The connection: its start, its threads, and its end.
 //!
-//! Takes [`Options`] and a child, or any pair of streams, and gives a [`Connection`]. The reader finds out
-//! whose each message is and moves it there; it runs no user code and waits for nobody. The writer writes
-//! what the queue gives it. Both own what they work on and end by themselves when their pipe does.
+//! Takes [`Options`] and a child, or any pair of streams, and gives a [`Connection`]. The reader
+//! finds out whose each message is and moves it there; it runs no user code and waits for nobody.
+//! The writer writes what the queue gives it. Both own what they work on and end by themselves when
+//! their pipe does.
 
 use std::io::{self, BufReader, Read, Write};
 use std::ops::Deref;
@@ -31,11 +32,11 @@ use crate::sys::block_sigpipe;
 
 /// A connection to a peer that speaks JSON-RPC 2.0, and the owner of its process and threads.
 ///
-/// It is used through `&self` from any number of threads; calling is what it shares with every handle to
-/// it, so `request`, `notify` and `close` stand at [`Peer`], to which it dereferences.
+/// It is used through `&self` from any number of threads; calling is what it shares with every
+/// handle to it, so `request`, `notify` and `close` stand at [`Peer`], to which it dereferences.
 ///
-/// Dropping it closes it by the same ladder as [`close`](Peer::close), with shorter waits, in under a
-/// second unless they were set longer.
+/// Dropping it closes it by the same ladder as [`close`](Peer::close), with shorter waits, in under
+/// a second unless they were set longer.
 #[derive(Debug)]
 pub struct Connection {
     dispatcher: Arc<Dispatcher>,
@@ -72,9 +73,10 @@ impl Connection {
         self.dispatcher.peer().clone()
     }
 
-    /// Waits for what the peer sends unasked, in a connection made with [`Options::queue_incoming`]. Blocks
-    /// until something comes or the connection ends, which is told each time; in other connections, until
-    /// the end. Like every waiting caller it looks at the process now and then, once a second at most.
+    /// Waits for what the peer sends unasked, in a connection made with
+    /// [`Options::queue_incoming`]. Blocks until something comes or the connection ends, which is
+    /// told each time; in other connections, until the end. Like every waiting caller it looks at
+    /// the process now and then, once a second at most.
     pub fn next_incoming(&self) -> Incoming {
         loop {
             // Without a time of its own it always has something to give.
@@ -110,7 +112,8 @@ impl Drop for Connection {
 }
 
 impl Options {
-    /// Starts a child and connects to its standard streams. Blocks for the start of the process alone.
+    /// Starts a child and connects to its standard streams. Blocks for the start of the process
+    /// alone.
     ///
     /// # Errors
     ///
@@ -125,11 +128,12 @@ impl Options {
         }
     }
 
-    /// Starts a command that the caller has made, perhaps with a uid or a umask, and connects to its
-    /// standard streams. Its three pipes and its process group are set here.
+    /// Starts a command that the caller has made, perhaps with a uid or a umask, and connects to
+    /// its standard streams. Its three pipes and its process group are set here.
     ///
-    /// In a host that ignores SIGCHLD, std panics when a command with a uid or a `pre_exec` fails to exec.
-    /// The panic is caught and told as [`SpawnError::Other`], but the host's panic hook sees it.
+    /// In a host that ignores SIGCHLD, std panics when a command with a uid or a `pre_exec` fails
+    /// to exec. The panic is caught and told as [`SpawnError::Other`], but the host's panic hook
+    /// sees it.
     ///
     /// # Errors
     ///
@@ -148,8 +152,8 @@ impl Options {
         .map_err(|source| SpawnError::thread_refused(command.get_program().to_owned(), source))
     }
 
-    /// Connects to a peer that is no child: any pair of streams. Closing drops the writer, which must tell
-    /// the peer of the end, and waits for the reader's end.
+    /// Connects to a peer that is no child: any pair of streams. Closing drops the writer, which
+    /// must tell the peer of the end, and waits for the reader's end.
     ///
     /// # Errors
     ///
@@ -244,8 +248,8 @@ impl Options {
     }
 }
 
-/// Writes what the queue gives, each frame in one `write`, until the queue or the pipe ends; then the pipe
-/// is dropped, which tells the peer of the end.
+/// Writes what the queue gives, each frame in one `write`, until the queue or the pipe ends; then
+/// the pipe is dropped, which tells the peer of the end.
 fn write_frames(link: &Link, mut writer: Box<dyn Write + Send>) {
     block_sigpipe();
     while let Some(out) = link.outbox.take() {
@@ -260,8 +264,8 @@ fn write_frames(link: &Link, mut writer: Box<dyn Write + Send>) {
     }
 }
 
-/// Uses a stream of the caller's; its panic is a failure like any other, and must not take the thread away
-/// that all calls depend on.
+/// Uses a stream of the caller's; its panic is a failure like any other, and must not take the
+/// thread away that all calls depend on.
 fn using<T>(stream: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
     survive(stream).unwrap_or_else(|| Err(io::Error::other("the stream panicked")))
 }
@@ -443,8 +447,8 @@ impl Reader {
         self.dispatcher.notification(notification);
     }
 
-    /// Fails the pending calls that a frame which cannot be read names: it has the id of one, no method, and
-    /// looks like an answer. `false`: it names none.
+    /// Fails the pending calls that a frame which cannot be read names: it has the id of one, no
+    /// method, and looks like an answer. `false`: it names none.
     fn fail_named(&self, sightings: &[Sighting], fault: impl Fn() -> AnswerFault) -> bool {
         let mut named = false;
         for sighting in sightings {
@@ -486,10 +490,10 @@ impl Reader {
 // A pipe's own capacity on Linux: one read empties it.
 const BUFFER: usize = 64 << 10;
 
-// Messages in one array: far more than calls in flight, and little enough to keep their places. A longer array is
-// stray text, but for the calls that its first elements name.
+// Messages in one array: far more than calls in flight, and little enough to keep their places. A
+// longer array is stray text, but for the calls that its first elements name.
 const MAX_ELEMENTS: usize = 1 << 16;
 
-// How a message begins that may stand behind other text on its line; every JSON encoder in the field
-// writes the version first and without blanks.
+// How a message begins that may stand behind other text on its line; every JSON encoder in the
+// field writes the version first and without blanks.
 const GLUED: &str = r#"{"jsonrpc""#;

@@ -1,7 +1,7 @@
 //! A connection's threads, started by name and waited for with a bound.
 //!
-//! No thread is ever joined: one that reads a pipe which some stranger keeps open may never end. Each holds a
-//! badge, and who waits learns when the last badge is gone, or that the time is up.
+//! No thread is ever joined: one that reads a pipe which some stranger keeps open may never end.
+//! Each holds a badge, and who waits learns when the last badge is gone, or that the time is up.
 
 use std::convert::Infallible;
 use std::sync::Mutex;
@@ -12,8 +12,8 @@ use crossbeam_channel::{Receiver, Sender, bounded};
 
 use crate::sync::{after, lock};
 
-/// The threads of one kind, waited for together and with a bound: a thread that reads a pipe which some
-/// stranger keeps open may never end.
+/// The threads of one kind, waited for together and with a bound: a thread that reads a pipe which
+/// some stranger keeps open may never end.
 #[derive(Debug)]
 pub(crate) struct Crew {
     /// Dropped by the last member, or when all have been hired.

@@ -1,7 +1,7 @@
 //! The dialect: what a protocol on top of JSON-RPC 2.0 settles and the connection has to know.
 //!
-//! Plain data that the reader consults for each message, so it can be changed on a live connection, as
-//! when a handshake finds out which revision the peer speaks. The default is bare JSON-RPC.
+//! Plain data that the reader consults for each message, so it can be changed on a live connection,
+//! as when a handshake finds out which revision the peer speaks. The default is bare JSON-RPC.
 
 use serde_json::Value;
 
@@ -39,7 +39,8 @@ pub struct Dialect {
     pub(crate) lone_errors: bool,
 }
 
-/// A notification that withdraws a request, and the member of its params that names the request's id.
+/// A notification that withdraws a request, and the member of its params that names the request's
+/// id.
 #[derive(Debug, Clone)]
 pub(crate) struct Cancellation {
     pub(crate) method: String,
@@ -60,8 +61,8 @@ pub(crate) struct Route {
 pub enum OnCancel {
     /// It is not answered (MCP: the receiver should not respond).
     NoReply,
-    /// It is answered all the same (LSP 3.17: a request must be), with what its handler returns, or with
-    /// an error of this code if it had not started.
+    /// It is answered all the same (LSP 3.17: a request must be), with what its handler returns, or
+    /// with an error of this code if it had not started.
     Reply {
         /// The code of the error.
         code: i64,
@@ -76,8 +77,8 @@ pub enum Arrays {
     /// deviation is counted. The default.
     #[default]
     Unpack,
-    /// It is a batch (JSON-RPC 2.0, section 6; MCP revision 2025-03-26): the replies to its requests go
-    /// out together as one array once all are ready.
+    /// It is a batch (JSON-RPC 2.0, section 6; MCP revision 2025-03-26): the replies to its
+    /// requests go out together as one array once all are ready.
     Batch,
     /// It is a stray line.
     Refuse,
@@ -90,8 +91,8 @@ impl Default for Dialect {
 }
 
 impl Dialect {
-    /// Makes the dialect of bare JSON-RPC 2.0: nothing is cancelled, nothing belongs to a call, every
-    /// request of the peer is answered by the handler, arrays are unpacked.
+    /// Makes the dialect of bare JSON-RPC 2.0: nothing is cancelled, nothing belongs to a call,
+    /// every request of the peer is answered by the handler, arrays are unpacked.
     pub const fn new() -> Self {
         Dialect {
             cancel_calls: None,
@@ -104,8 +105,8 @@ impl Dialect {
         }
     }
 
-    /// Sets the notification that tells the peer that a call was given up, with the call's id in the named
-    /// member of its params.
+    /// Sets the notification that tells the peer that a call was given up, with the call's id in
+    /// the named member of its params.
     #[must_use]
     pub fn cancel_calls(mut self, method: &str, member: &str) -> Self {
         self.cancel_calls = Some(Cancellation {
@@ -115,8 +116,8 @@ impl Dialect {
         self
     }
 
-    /// Sets the notification by which the peer withdraws a request of its own, and what becomes of that
-    /// request. It acts at once and is not handed to the handler.
+    /// Sets the notification by which the peer withdraws a request of its own, and what becomes of
+    /// that request. It acts at once and is not handed to the handler.
     #[must_use]
     pub fn cancelled_requests(mut self, method: &str, member: &str, then: OnCancel) -> Self {
         self.cancelled_requests = Some((
@@ -129,9 +130,10 @@ impl Dialect {
         self
     }
 
-    /// Adds a notification that belongs to a call, and the path of member names in its params at which it
-    /// names the call's id, as a number or as a string. It goes to the caller that waits for that call
-    /// and extends its idle limit; one that names no pending call goes to the handler.
+    /// Adds a notification that belongs to a call, and the path of member names in its params at
+    /// which it names the call's id, as a number or as a string. It goes to the caller that waits
+    /// for that call and extends its idle limit; one that names no pending call goes to the
+    /// handler.
     #[must_use]
     pub fn route<I: IntoIterator<Item: Into<String>>>(mut self, method: &str, path: I) -> Self {
         let path = path.into_iter().map(Into::into).collect();
@@ -142,8 +144,8 @@ impl Dialect {
         self
     }
 
-    /// Adds a path at which any notification may name the call it belongs to, as [`route`](Self::route)
-    /// does for one method.
+    /// Adds a path at which any notification may name the call it belongs to, as
+    /// [`route`](Self::route) does for one method.
     #[must_use]
     pub fn route_any<I: IntoIterator<Item: Into<String>>>(mut self, path: I) -> Self {
         let path = path.into_iter().map(Into::into).collect();
@@ -151,16 +153,16 @@ impl Dialect {
         self
     }
 
-    /// Adds a request of the peer that the reader answers at once with this result, whatever the handlers
-    /// are doing.
+    /// Adds a request of the peer that the reader answers at once with this result, whatever the
+    /// handlers are doing.
     #[must_use]
     pub fn answer_at_once(mut self, method: &str, result: Value) -> Self {
         self.answered_at_once.push((method.into(), result));
         self
     }
 
-    /// Sets whether requests of the peer are answered at all. Without it they are counted and dropped, as
-    /// MCP 2026-07-28 wants, whose clients write no responses. The default is `true`.
+    /// Sets whether requests of the peer are answered at all. Without it they are counted and
+    /// dropped, as MCP 2026-07-28 wants, whose clients write no responses. The default is `true`.
     #[must_use]
     pub const fn answer_requests(mut self, answer: bool) -> Self {
         self.answers_requests = answer;
@@ -174,9 +176,9 @@ impl Dialect {
         self
     }
 
-    /// Sets whether an error without a usable id answers the one pending call, if there is exactly one.
-    /// A peer that cannot read a request at all (a handshake of another revision) answers so. The default
-    /// is `false`: such an error is counted among the unknown answers.
+    /// Sets whether an error without a usable id answers the one pending call, if there is exactly
+    /// one. A peer that cannot read a request at all (a handshake of another revision) answers so.
+    /// The default is `false`: such an error is counted among the unknown answers.
     #[must_use]
     pub const fn lone_errors(mut self, accept: bool) -> Self {
         self.lone_errors = accept;

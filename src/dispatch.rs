@@ -1,9 +1,9 @@
 //! What the peer sends unasked: its notifications and requests, and who takes them.
 //!
-//! The reader hands everything over and never waits. Notifications go, in wire order, to one dispatch
-//! thread that runs the handler, or to the program's own loop. A request runs on a thread of its own, so
-//! that a person may take minutes to answer it while everything else goes on. The invariant: every
-//! request that is answered at all is answered once, also when its handler panics.
+//! The reader hands everything over and never waits. Notifications go, in wire order, to one
+//! dispatch thread that runs the handler, or to the program's own loop. A request runs on a thread
+//! of its own, so that a person may take minutes to answer it while everything else goes on. The
+//! invariant: every request that is answered at all is answered once, also when its handler panics.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -29,10 +29,10 @@ use crate::sync::{Signal, earlier, lock, survive, wait_until};
 
 /// Takes what the peer sends unasked.
 ///
-/// Notifications come one after the other, in wire order, on one thread of the connection; a handler that
-/// takes its time delays only further notifications. Each request comes on a thread of its own, at most 16
-/// at once. Any method may call [`Peer::request`], block, close the connection, or panic: a panic is
-/// counted, and answers a request with an internal error (-32603).
+/// Notifications come one after the other, in wire order, on one thread of the connection; a
+/// handler that takes its time delays only further notifications. Each request comes on a thread of
+/// its own, at most 16 at once. Any method may call [`Peer::request`], block, close the connection,
+/// or panic: a panic is counted, and answers a request with an internal error (-32603).
 ///
 /// ```
 /// use landline::{Handler, Notification, Peer, Request, RpcError};
@@ -52,8 +52,8 @@ use crate::sync::{Signal, earlier, lock, survive, wait_until};
 pub trait Handler: Send + Sync + 'static {
     /// Answers a request of the peer. The default refuses it: method not found (-32601).
     ///
-    /// It starts when the notifications before it were handled, or 100 ms after it came, whichever is
-    /// first. If the peer withdraws it, [`Request::is_cancelled`] turns true.
+    /// It starts when the notifications before it were handled, or 100 ms after it came, whichever
+    /// is first. If the peer withdraws it, [`Request::is_cancelled`] turns true.
     fn request(&self, peer: &Peer, request: Request) -> Result<Value, RpcError> {
         let _ = peer;
         Err(RpcError::method_not_found(request.method()))
@@ -64,8 +64,8 @@ pub trait Handler: Send + Sync + 'static {
         let _ = (peer, notification);
     }
 
-    /// Learns that so many notifications were dropped at this place in their order, because the handler was
-    /// too slow and their queue was full. The default ignores it.
+    /// Learns that so many notifications were dropped at this place in their order, because the
+    /// handler was too slow and their queue was full. The default ignores it.
     fn lagged(&self, peer: &Peer, lost: u64) {
         let _ = (peer, lost);
     }
@@ -265,13 +265,14 @@ impl Dispatcher {
             });
         } else {
             drop(requests);
-            // It costs nothing there because it is bounded here, and must never be dropped silently.
+            // It costs nothing there because it is bounded here, and must never be dropped
+            // silently.
             self.backlog.push(Incoming::Request(request, responder), 0);
         }
     }
 
-    /// Marks a request as withdrawn by the peer; one that is unknown or answered is ignored. One that still
-    /// waits for a thread is settled here, as its handlers may all take minutes.
+    /// Marks a request as withdrawn by the peer; one that is unknown or answered is ignored. One
+    /// that still waits for a thread is settled here, as its handlers may all take minutes.
     pub(crate) fn withdrawn(&self, id: &Id) {
         let mut requests = lock(&self.requests);
         // The first that is meant; a peer that reuses ids withdraws its oldest.
@@ -292,10 +293,11 @@ impl Dispatcher {
 
     fn start(self: &Arc<Self>, job: Job) {
         let dispatcher = self.clone();
-        // Kept outside of the closure, which is dropped with the job if the system refuses the thread:
-        // the responder's drop answers then, and the count below says so.
+        // Kept outside of the closure, which is dropped with the job if the system refuses the
+        // thread: the responder's drop answers then, and the count below says so.
         let work = move || dispatcher.work(job);
-        // Detached: it ends with its handler, which may take minutes and owes nobody anything by then.
+        // Detached: it ends with its handler, which may take minutes and owes nobody anything by
+        // then.
         if thread::Builder::new()
             .name("landline-request".into())
             .spawn(work)
@@ -423,8 +425,8 @@ impl Dispatcher {
         }
     }
 
-    /// Runs the user's code; a panic is counted. What it leaves behind in the handler is the handler's:
-    /// nothing of ours is shared with it.
+    /// Runs the user's code; a panic is counted. What it leaves behind in the handler is the
+    /// handler's: nothing of ours is shared with it.
     fn guard<T>(&self, run: impl FnOnce() -> T) -> Option<T> {
         let done = survive(run);
         self.counters()
@@ -435,8 +437,8 @@ impl Dispatcher {
 
     // The program's own loop.
 
-    /// Takes what came next, waiting until the given time; at the end of the connection, says so each
-    /// time.
+    /// Takes what came next, waiting until the given time; at the end of the connection, says so
+    /// each time.
     pub(crate) fn take(&self, until: Option<Instant>) -> Option<Incoming> {
         let link = &self.peer.link;
         let mut looks = Looks::new();
@@ -524,5 +526,6 @@ const MAX_RUNNING: usize = 16;
 const MAX_WAITING: usize = 64;
 const MAX_WAITING_BYTES: usize = 8 << 20;
 
-// How long a request waits for the notifications before it, one of which may itself wait for the peer.
+// How long a request waits for the notifications before it, one of which may itself wait for the
+// peer.
 const TURN: Duration = Duration::from_millis(100);

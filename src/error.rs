@@ -1,9 +1,10 @@
 //! [`Error`], [`Closed`], [`Result`]: what a caller of the connection sees.
 //!
-//! One enum of few variants, each naming the method it concerns, with predicates for the questions that
-//! callers ask: was it a time limit, is the connection gone, can the peer have seen the request. It is at
-//! most 32 bytes, since every `Result` on the way of an answer carries it. What the peer said is kept
-//! apart from what went wrong here: only [`Error::Rpc`] holds the peer's words as an error.
+//! One enum of few variants, each naming the method it concerns, with predicates for the questions
+//! that callers ask: was it a time limit, is the connection gone, can the peer have seen the
+//! request. It is at most 32 bytes, since every `Result` on the way of an answer carries it. What
+//! the peer said is kept apart from what went wrong here: only [`Error::Rpc`] holds the peer's
+//! words as an error.
 
 use std::error::Error as _;
 use std::fmt;
@@ -250,8 +251,8 @@ pub struct Closed {
     pub cause: Cause,
     /// How far the connection had come.
     pub phase: Phase,
-    /// The last of the child's stderr, where that is captured; the raw bytes. `Display` quotes its last
-    /// lines without control characters.
+    /// The last of the child's stderr, where that is captured; the raw bytes. `Display` quotes its
+    /// last lines without control characters.
     pub stderr_tail: Vec<u8>,
     /// The first stray lines of its stdout, without control characters.
     pub stray_lines: Vec<String>,
@@ -277,7 +278,8 @@ pub enum Cause {
     Exited(Exit),
     /// The peer closed its stdout; a child process was still running.
     OutputEnded,
-    /// The peer closed its stdin while it ran on; calls that it had read by then can still be answered.
+    /// The peer closed its stdin while it ran on; calls that it had read by then can still be
+    /// answered.
     InputClosed(std::io::Error),
     /// What the peer sent cannot be read as frames any further.
     Framing(FrameError),
@@ -309,7 +311,8 @@ impl fmt::Display for Closed {
             Cause::InputClosed(error) => write!(f, "the peer closed its input: {error}")?,
             Cause::Framing(error) => {
                 write!(f, "{error}")?;
-                // The io::Error behind it has no other way to be told: a shared cause has no source.
+                // The io::Error behind it has no other way to be told: a shared cause has no
+                // source.
                 if let Some(source) = error.source() {
                     write!(f, ": {source}")?;
                 }

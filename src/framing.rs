@@ -1,10 +1,12 @@
 //! Bytes ⇄ frames.
 //!
-//! [`FrameReader`] takes any `BufRead` and gives one frame at a time, in either of two framings; [`FrameWriter`], in a
-//! file of its own, takes the pieces of one JSON text and gives the bytes of one frame. Neither knows of messages.
+//! [`FrameReader`] takes any `BufRead` and gives one frame at a time, in either of two framings;
+//! [`FrameWriter`], in a file of its own, takes the pieces of one JSON text and gives the bytes of
+//! one frame. Neither knows of messages.
 //!
-//! Invariants: memory is bounded by the limit whatever the peer sends, and grows by what has arrived, not by what was
-//! announced; every byte is looked at a fixed number of times; what is written is always exactly one frame.
+//! Invariants: memory is bounded by the limit whatever the peer sends, and grows by what has
+//! arrived, not by what was announced; every byte is looked at a fixed number of times; what is
+//! written is always exactly one frame.
 
 mod write;
 
@@ -23,11 +25,12 @@ pub(crate) use write::{BreaksFraming, Encoded, FrameWriter};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Framing {
-    /// One compact JSON text per line, ended by a line feed: the stdio transport of the Model Context Protocol, every
-    /// revision.
+    /// One compact JSON text per line, ended by a line feed: the stdio transport of the Model
+    /// Context Protocol, every revision.
     #[default]
     Lines,
-    /// A `Content-Length` header before each text: the base protocol of the Language Server Protocol 3.17.
+    /// A `Content-Length` header before each text: the base protocol of the Language Server
+    /// Protocol 3.17.
     ContentLength,
 }
 
@@ -93,8 +96,8 @@ pub enum FrameError {
 /// What was read.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Frame<'a> {
-    /// One text, without byte order mark, NULs and surrounding blanks. Never empty in lines: an empty line is a
-    /// keep-alive.
+    /// One text, without byte order mark, NULs and surrounding blanks. Never empty in lines: an
+    /// empty line is a keep-alive.
     Body(&'a [u8]),
     /// A line, or a piece of it, outside any `Content-Length` frame.
     Stray(&'a [u8]),
@@ -117,7 +120,8 @@ pub(crate) struct FrameReader {
     framing: Framing,
     limit: usize,
     buffer: Vec<u8>,
-    /// Whether the peer has proved that it speaks the expected framing; after that, nothing is a mismatch.
+    /// Whether the peer has proved that it speaks the expected framing; after that, nothing is a
+    /// mismatch.
     proved: bool,
     block: Block,
 }
@@ -208,8 +212,9 @@ impl FrameReader {
         })
     }
 
-    /// Reads lines until they have announced a frame or turned out to be stray. What a block has said so far is kept
-    /// in `self.block`, because a stray line inside it is handed out before the block ends.
+    /// Reads lines until they have announced a frame or turned out to be stray. What a block has
+    /// said so far is kept in `self.block`, because a stray line inside it is handed out before the
+    /// block ends.
     fn headed(&mut self, input: &mut dyn BufRead) -> Result<Step, FrameError> {
         loop {
             self.release();
@@ -405,8 +410,9 @@ impl<'a> Header<'a> {
     }
 }
 
-/// Finds the header in a line, and how many bytes of stray text stand before it: a progress bar that was rewritten in
-/// place leaves its last state and a carriage return in front of the next line.
+/// Finds the header in a line, and how many bytes of stray text stand before it: a progress bar
+/// that was rewritten in place leaves its last state and a carriage return in front of the next
+/// line.
 fn split_header(line: &[u8]) -> (usize, Option<Header<'_>>) {
     let end = line.trim_ascii_end().len();
     let inner = line[..end].iter().rposition(|&byte| byte == b'\r');
@@ -430,8 +436,8 @@ enum Stop {
     Full,
 }
 
-/// Reads one line without its line feed and the carriage return before it. The buffer grows by doubling as everywhere,
-/// but never beyond the limit and the two bytes of the line end.
+/// Reads one line without its line feed and the carriage return before it. The buffer grows by
+/// doubling as everywhere, but never beyond the limit and the two bytes of the line end.
 fn read_line(
     input: &mut dyn BufRead,
     buffer: &mut Vec<u8>,
@@ -481,7 +487,8 @@ fn read_exactly(
     Ok(true)
 }
 
-/// Doubles a full buffer, within `first` and `most` bytes in all; gives the bytes that can be read into it now.
+/// Doubles a full buffer, within `first` and `most` bytes in all; gives the bytes that can be read
+/// into it now.
 fn make_room(buffer: &mut Vec<u8>, most: usize, first: usize) -> usize {
     let left = most.saturating_sub(buffer.len());
     if buffer.len() == buffer.capacity() {
@@ -525,7 +532,8 @@ fn discard(
     }
 }
 
-/// Takes off what peers are known to put around a text: a byte order mark, blanks, carriage returns, NULs.
+/// Takes off what peers are known to put around a text: a byte order mark, blanks, carriage
+/// returns, NULs.
 fn strip(text: &[u8]) -> &[u8] {
     let mut text = text;
     loop {
@@ -553,10 +561,12 @@ fn quote(line: &[u8]) -> String {
 /// Bytes of one header line, and of one block. Real blocks have under 100.
 const HEADER_LIMIT: usize = 8 * 1024;
 
-/// Bytes of stray text between two frames. A peer that logs this much there is not speaking the protocol.
+/// Bytes of stray text between two frames. A peer that logs this much there is not speaking the
+/// protocol.
 const STRAY_LIMIT: usize = 256 * 1024;
 
-/// A frame declared up to this many limits is skipped; waiting for a longer one to pass would be waiting for nothing.
+/// A frame declared up to this many limits is skipped; waiting for a longer one to pass would be
+/// waiting for nothing.
 const DECLARED_FACTOR: u64 = 16;
 
 /// Bytes kept of a frame that is not kept.

@@ -1,7 +1,7 @@
 //! Raw JSON text, read no further than needed.
 //!
-//! Finds the members of an object as raw text and decodes raw text into a caller's type, without building
-//! a value on the way. Present and null are told apart everywhere.
+//! Finds the members of an object as raw text and decodes raw text into a caller's type, without
+//! building a value on the way. Present and null are told apart everywhere.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -11,8 +11,8 @@ use serde_core::de::{
 };
 use serde_json::value::RawValue;
 
-/// Decodes raw text. Half of a surrogate pair, which JavaScript writes when it cuts a string inside one,
-/// is replaced by U+FFFD where the text cannot be decoded otherwise.
+/// Decodes raw text. Half of a surrogate pair, which JavaScript writes when it cuts a string inside
+/// one, is replaced by U+FFFD where the text cannot be decoded otherwise.
 pub(crate) fn decode<T: DeserializeOwned>(raw: &RawValue) -> Result<T, serde_json::Error> {
     serde_json::from_str(raw.get()).or_else(|error| match without_lone_surrogates(raw.get()) {
         Some(repaired) => serde_json::from_str(&repaired),
@@ -27,8 +27,8 @@ pub(crate) fn decode_params<T: DeserializeOwned>(
     decode(params.unwrap_or(RawValue::NULL))
 }
 
-/// Finds the members of these names in the text of one object. Of duplicates the last one counts, as in
-/// `serde_json::Value`.
+/// Finds the members of these names in the text of one object. Of duplicates the last one counts,
+/// as in `serde_json::Value`.
 pub(crate) fn members<'a, const N: usize>(
     object: &'a str,
     names: [&str; N],
@@ -47,8 +47,8 @@ pub(crate) fn member<'a>(raw: &'a RawValue, path: &[impl AsRef<str>]) -> Option<
     })
 }
 
-/// Splits an array into its elements; `None` if the text is no array, an empty one, or one of more than
-/// `most`: an element of one byte takes sixteen here.
+/// Splits an array into its elements; `None` if the text is no array, an empty one, or one of more
+/// than `most`: an element of one byte takes sixteen here.
 pub(crate) fn elements(array: &str, most: usize) -> Option<Vec<&RawValue>> {
     if !array.starts_with('[') {
         return None;
@@ -138,7 +138,8 @@ fn without_lone_surrogates(json: &str) -> Option<String> {
         let (keep, skip) = match (escaped_unit(rest), rest.get(6..).and_then(escaped_unit)) {
             (Some(0xd800..=0xdbff), Some(0xdc00..=0xdfff)) => (true, 12),
             (Some(0xd800..=0xdfff), _) => (false, 6),
-            // Any other escape is two characters as far as this search goes: `\\` must not begin one.
+            // Any other escape is two characters as far as this search goes: `\\` must not begin
+            // one.
             _ => (true, 2.min(rest.len())),
         };
         // An escaped character beyond ASCII is no JSON; it is left for the decoder to refuse.

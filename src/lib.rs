@@ -1,5 +1,5 @@
-//! Landline lets a program without an async runtime call a child process that speaks JSON-RPC over its
-//! standard streams, and wait for the answer.
+//! Landline lets a program without an async runtime call a child process that speaks JSON-RPC over
+//! its standard streams, and wait for the answer.
 //!
 //! ```
 //! use landline::{ChildSpec, Connection};
@@ -24,26 +24,26 @@
 //!                                                     messages     notify(), close()
 //! ```
 //!
-//! - [`ChildSpec`] says what to run, as a value that the operating system will accept; [`Options`] says how
-//!   to talk to it: framing, dialect, limits, handlers.
-//! - [`Connection`] owns the process and the threads. [`Peer`] is a handle to it that handlers are given;
-//!   the methods of both stand there.
-//! - [`Peer::request`] blocks until the answer. [`Peer::start`] gives a [`Call`] in flight: many at once
-//!   from one thread, with progress, cancelled from another.
+//! - [`ChildSpec`] says what to run, as a value that the operating system will accept; [`Options`]
+//!   says how to talk to it: framing, dialect, limits, handlers.
+//! - [`Connection`] owns the process and the threads. [`Peer`] is a handle to it that handlers are
+//!   given; the methods of both stand there.
+//! - [`Peer::request`] blocks until the answer. [`Peer::start`] gives a [`Call`] in flight: many at
+//!   once from one thread, with progress, cancelled from another.
 //! - [`Handler`] takes what the peer sends unasked, or the program's own loop does:
 //!   [`Connection::next_incoming`].
 //! - [`Error`] says what went wrong, and what the peer can have seen: [`Delivery`].
-//! - [`Dialect`] is how a protocol on top uses JSON-RPC: how a call is cancelled, which notifications
-//!   belong to it.
+//! - [`Dialect`] is how a protocol on top uses JSON-RPC: how a call is cancelled, which
+//!   notifications belong to it.
 //!
-//! A request passes three layers: the caller's thread encodes it into one buffer and hands it to the
-//! writer thread; the reader thread finds out whose answer a frame is and moves its raw text across; the
-//! caller's thread decodes that into the caller's own type.
+//! A request passes three layers: the caller's thread encodes it into one buffer and hands it to
+//! the writer thread; the reader thread finds out whose answer a frame is and moves its raw text
+//! across; the caller's thread decodes that into the caller's own type.
 //!
 //! # A protocol on top
 //!
-//! What MCP (revision 2025-11-25) makes of it: a [`Dialect`] that knows progress and cancellation, the
-//! handshake, and a tool whose progress comes to the caller that waits.
+//! What MCP (revision 2025-11-25) makes of it: a [`Dialect`] that knows progress and cancellation,
+//! the handshake, and a tool whose progress comes to the caller that waits.
 //!
 //! ```no_run
 //! use landline::{CallOptions, ChildSpec, Dialect, OnCancel, Options, Update};
@@ -81,54 +81,55 @@
 //!
 //! Each has tests named after it: `p01_…` to `p20_…`.
 //!
-//! 1. **A call ends.** `request()` returns an answer, the peer's error, or a typed local error within its
-//!    deadline, whatever the child does: silent, dead, not reading, flooding, half a frame.
-//! 2. **Death is told at once**, never by a timeout, and explained: which call, which phase, exit code or
-//!    signal, the stderr tail, the first stray stdout lines. The first cause is kept; later callers get the
-//!    same.
+//! 1. **A call ends.** `request()` returns an answer, the peer's error, or a typed local error
+//!    within its deadline, whatever the child does: silent, dead, not reading, flooding, half a
+//!    frame.
+//! 2. **Death is told at once**, never by a timeout, and explained: which call, which phase, exit
+//!    code or signal, the stderr tail, the first stray stdout lines. The first cause is kept; later
+//!    callers get the same.
 //! 3. **An answer that is in the pipe when the child dies is still delivered.**
-//! 4. **One connection serves many threads**: `Send + Sync`, `&self`; answers in any order; frames never
-//!    interleave.
-//! 5. **An answer that names its call ends that call at once**, whatever is wrong with the rest of it: too
-//!    large, undecodable, contradictory; and wherever in the frame its id stands. Only that call fails; the
-//!    connection goes on.
+//! 4. **One connection serves many threads**: `Send + Sync`, `&self`; answers in any order; frames
+//!    never interleave.
+//! 5. **An answer that names its call ends that call at once**, whatever is wrong with the rest of
+//!    it: too large, undecodable, contradictory; and wherever in the frame its id stands. Only that
+//!    call fails; the connection goes on.
 //! 6. **The reader never runs user code and never waits for a caller or for the writer.**
-//! 7. **A handler may call `request()`, take minutes, panic, or close the connection.** Nothing deadlocks;
-//!    answers, pings and the peer's requests are served meanwhile; further notifications wait in their
-//!    bounded queue.
-//! 8. **Notifications come in wire order, never delay an answer, and are bounded in bytes.** At the bound the
-//!    oldest goes, and the gap is told in its place, with its size. What belongs to a call, and the peer's
-//!    cancellations, never pass that queue.
-//! 9. **Everything is bounded in bytes** and checked before it is allocated. Every limit is a setting with a
-//!    documented default. A peer's request is never dropped silently: beyond its bound it is refused and
-//!    counted.
-//! 10. **Lenient in, strict out, and loud about it.** Stray lines, marks, blanks, odd ids, bad text are
-//!     survived and counted in a snapshot a caller can read ([`Survived`]); what is written is always exactly
-//!     one compact, valid frame. Garbage is never answered.
-//! 11. **Time limits have names**: total per call, idle per call (what belongs to the call extends it),
-//!     close, drop, human. Any `Duration` is safe; `Duration::MAX` means none. An answer that has arrived
-//!     beats a clock that has run out.
-//! 12. **Giving up tells the peer without delaying the caller**; late answers are dropped and counted; an id
-//!     is never used twice.
-//! 13. **An error says what the peer can have seen**: `NotSent`, `MaybeRun`, `Answered`. Nothing is retried.
-//!     `NotSent` is the truth: a frame that was reported so can no longer be written.
-//! 14. **`close()` is bounded and says what happened**: pending calls end at once, queued notifications and
-//!     replies drain, stdin closes, wait, SIGTERM, wait, SIGKILL, reap; which step ended it, and the exit
-//!     status. Idempotent, from any thread; a second closer waits for the first. `Drop` is the same in under
-//!     a second; it never hangs and never panics.
-//! 15. **The whole process tree goes**: wrappers (`npx`, `uvx`, `sh`) and what they started. No zombie, no
-//!     leaked thread or descriptor; a process that left the group and keeps our pipe can hold one thread and
-//!     one descriptor per pipe until it ends, and the closing report says so.
+//! 7. **A handler may call `request()`, take minutes, panic, or close the connection.** Nothing
+//!    deadlocks; answers, pings and the peer's requests are served meanwhile; further notifications
+//!    wait in their bounded queue.
+//! 8. **Notifications come in wire order, never delay an answer, and are bounded in bytes.** At the
+//!    bound the oldest goes, and the gap is told in its place, with its size. What belongs to a
+//!    call, and the peer's cancellations, never pass that queue.
+//! 9. **Everything is bounded in bytes** and checked before it is allocated. Every limit is a
+//!    setting with a documented default. A peer's request is never dropped silently: beyond its
+//!    bound it is refused and counted.
+//! 10. **Lenient in, strict out, and loud about it.** Stray lines, marks, blanks, odd ids, bad text
+//!     are survived and counted in a snapshot a caller can read ([`Survived`]); what is written is
+//!     always exactly one compact, valid frame. Garbage is never answered.
+//! 11. **Time limits have names**: total per call, idle per call (what belongs to the call extends
+//!     it), close, drop, human. Any `Duration` is safe; `Duration::MAX` means none. An answer that
+//!     has arrived beats a clock that has run out.
+//! 12. **Giving up tells the peer without delaying the caller**; late answers are dropped and
+//!     counted; an id is never used twice.
+//! 13. **An error says what the peer can have seen**: `NotSent`, `MaybeRun`, `Answered`. Nothing is
+//!     retried. `NotSent` is the truth: a frame that was reported so can no longer be written.
+//! 14. **`close()` is bounded and says what happened**: pending calls end at once, queued
+//!     notifications and replies drain, stdin closes, wait, SIGTERM, wait, SIGKILL, reap; which
+//!     step ended it, and the exit status. Idempotent, from any thread; a second closer waits for
+//!     the first. `Drop` is the same in under a second; it never hangs and never panics.
+//! 15. **The whole process tree goes**: wrappers (`npx`, `uvx`, `sh`) and what they started. No
+//!     zombie, no leaked thread or descriptor; a process that left the group and keeps our pipe can
+//!     hold one thread and one descriptor per pipe until it ends, and the closing report says so.
 //! 16. **A failed start names its culprit**: the program, the directory, a permission.
-//! 17. **Secrets stay out**: `Debug` and `Display` never show an environment value. In what an error quotes
-//!     (stderr, stray lines, the peer's words) control bytes are removed; the raw bytes have their own
-//!     accessor.
-//! 18. **The host is left alone**: no global state, no signal handler, no printing, no panic. A host that has
-//!     SIGPIPE at its default, or SIGCHLD ignored, or reaps every child itself, survives and is told the
-//!     truth (`status unknown` rather than a guess).
+//! 17. **Secrets stay out**: `Debug` and `Display` never show an environment value. In what an
+//!     error quotes (stderr, stray lines, the peer's words) control bytes are removed; the raw
+//!     bytes have their own accessor.
+//! 18. **The host is left alone**: no global state, no signal handler, no printing, no panic. A
+//!     host that has SIGPIPE at its default, or SIGCHLD ignored, or reaps every child itself,
+//!     survives and is told the truth (`status unknown` rather than a guess).
 //! 19. **Idle costs nothing**: no polling, no wake-ups, while nothing is in flight.
-//! 20. **Small**: the build is the closure of thiserror, serde_json and crossbeam-channel, 13 crates, and
-//!     nothing else; unsafe in one file.
+//! 20. **Small**: the build is the closure of thiserror, serde_json and crossbeam-channel, 13
+//!     crates, and nothing else; unsafe in one file.
 //!
 //! # The threads
 //!
@@ -150,7 +151,8 @@
 //! | drop: the same steps | 0.25 s each | [`Options::drop_waits`] |
 //! | human: how long one question to a person stops the clocks | 10 min | [`Options::human_timeout`] |
 //!
-//! The deadline of a call is its total limit plus the time spent asking a person ([`Peer::stop_clocks`]).
+//! The deadline of a call is its total limit plus the time spent asking a person
+//! ([`Peer::stop_clocks`]).
 //!
 //! # The other limits
 //!
@@ -168,11 +170,12 @@
 //!
 //! # Closing
 //!
-//! [`Peer::close`] ends what is pending, lets queued notifications and replies drain, closes the child's
-//! stdin and waits: the way in which every well-behaved server ends, and the only one that reaches a server
-//! behind `ssh host server` or `docker run -i image`. Then follow SIGTERM and SIGKILL to the process group.
-//! [`Ended`] says which step it took. Dropping a [`Connection`] does the same with shorter waits. A host that
-//! is killed cannot do it; the children see the end of their stdin.
+//! [`Peer::close`] ends what is pending, lets queued notifications and replies drain, closes the
+//! child's stdin and waits: the way in which every well-behaved server ends, and the only one that
+//! reaches a server behind `ssh host server` or `docker run -i image`. Then follow SIGTERM and
+//! SIGKILL to the process group. [`Ended`] says which step it took. Dropping a [`Connection`] does
+//! the same with shorter waits. A host that is killed cannot do it; the children see the end of
+//! their stdin.
 //!
 //! # What it does not do
 //!
@@ -180,7 +183,8 @@
 //! - No retries: a call that failed is the caller's to repeat, by its [`Delivery`].
 //! - No restarts: a connection is one process.
 //! - No shell: a [`ChildSpec`] is a program and its arguments.
-//! - No handshake: `initialize` of MCP or LSP is a request like any other, and the caller's to make.
+//! - No handshake: `initialize` of MCP or LSP is a request like any other, and the caller's to
+//!   make.
 //! - No Windows yet: Linux is tested, macOS is written for and not tested.
 
 #[cfg(doctest)]

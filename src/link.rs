@@ -1,9 +1,10 @@
-//! What all who hold a live connection share: the pending calls, the outgoing queue, the process, and the
-//! first cause of the end.
+//! What all who hold a live connection share: the pending calls, the outgoing queue, the process,
+//! and the first cause of the end.
 //!
-//! Callers enter their calls here, the reader finds them again by id, and whoever learns first that the
-//! connection is over says so here, once. The invariant: a call that was entered is taken out exactly
-//! once, by its answer, by its caller giving up, or by the end, and whoever takes it out ends it.
+//! Callers enter their calls here, the reader finds them again by id, and whoever learns first that
+//! the connection is over says so here, once. The invariant: a call that was entered is taken out
+//! exactly once, by its answer, by its caller giving up, or by the end, and whoever takes it out
+//! ends it.
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
@@ -60,13 +61,14 @@ pub(crate) struct Limits {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Ended {
-    /// How the process ended; `None` where there is no process, or where it was not seen to end even
-    /// after SIGKILL, because the kernel holds it.
+    /// How the process ended; `None` where there is no process, or where it was not seen to end
+    /// even after SIGKILL, because the kernel holds it.
     pub exit: Option<Exit>,
     /// The step of the closing ladder that ended it.
     pub step: Step,
-    /// A process that left the child's group, or the other side of a connection without a process, still
-    /// keeps a pipe open: one thread and one descriptor for each such pipe wait until it ends.
+    /// A process that left the child's group, or the other side of a connection without a process,
+    /// still keeps a pipe open: one thread and one descriptor for each such pipe wait until it
+    /// ends.
     pub pipes_held: bool,
 }
 
@@ -101,7 +103,8 @@ pub(crate) struct Link {
     /// Fired by the end.
     ended: Signal,
     heard: AtomicBool,
-    /// Counts reads of the peer's output, so that a looker can tell whether the pipe is still draining.
+    /// Counts reads of the peer's output, so that a looker can tell whether the pipe is still
+    /// draining.
     reads: AtomicU64,
     draining: Mutex<Option<Draining>>,
     pub(crate) io_threads: Crew,
@@ -216,7 +219,8 @@ impl Link {
 
     // The pending calls.
 
-    /// Enters a new call, so that its answer and its notifications find it before its frame is queued.
+    /// Enters a new call, so that its answer and its notifications find it before its frame is
+    /// queued.
     pub(crate) fn enter(&self) -> Result<(u64, Arc<Inbox>), Arc<Closed>> {
         let inbox = Arc::new(Mailbox::new(self.limits.notifications));
         let mut calls = lock(&self.calls);
@@ -263,14 +267,15 @@ impl Link {
         }
     }
 
-    /// Takes out a call without counting: its request was never queued, or a frame that cannot be used
-    /// names it.
+    /// Takes out a call without counting: its request was never queued, or a frame that cannot be
+    /// used names it.
     pub(crate) fn retract(&self, id: u64) -> Option<Arc<Inbox>> {
         lock(&self.calls).pending.remove(&id)
     }
 
-    /// Takes out a call that its caller gives up, and tells the peer unless nothing of it was sent or the
-    /// caller wants it quiet. Never blocks. `None`: someone else took the call out and is ending it.
+    /// Takes out a call that its caller gives up, and tells the peer unless nothing of it was sent
+    /// or the caller wants it quiet. Never blocks. `None`: someone else took the call out and is
+    /// ending it.
     pub(crate) fn give_up(&self, id: u64, quiet: bool) -> Option<Delivery> {
         let mut calls = lock(&self.calls);
         calls.pending.remove(&id)?;
@@ -340,7 +345,8 @@ impl Link {
     fn send_reply(&self, json: &[u8], patience: Duration) {
         match self.encoder.raw(json) {
             Ok(frame) => self.send_urgent(frame, patience),
-            // Whoever made the reply checked its size; only a limit below an empty reply's comes here.
+            // Whoever made the reply checked its size; only a limit below an empty reply's comes
+            // here.
             Err(_) => self.counters.unanswered_requests.bump(),
         }
     }
@@ -368,10 +374,11 @@ impl Link {
         self.heard.load(Ordering::Relaxed)
     }
 
-    /// Ends the connection, if it has not ended before: the first cause is kept, every pending call ends,
-    /// requests still queued are withdrawn, and nothing enters the queue any more.
+    /// Ends the connection, if it has not ended before: the first cause is kept, every pending call
+    /// ends, requests still queued are withdrawn, and nothing enters the queue any more.
     pub(crate) fn end(&self, cause: Cause) {
-        // The peer may have closed its input before: callers were told so, and it stays the first cause.
+        // The peer may have closed its input before: callers were told so, and it stays the first
+        // cause.
         let before = self.input_closed.get().cloned();
         let why = before.unwrap_or_else(|| Arc::new(self.explain(cause)));
         if self.closed.set(why).is_err() {
@@ -400,7 +407,8 @@ impl Link {
         match error {
             Some(error) if !matches!(error, FrameError::Io(_)) => self.end(Cause::Framing(error)),
             error => {
-                // The exit and the last words on stderr belong to the reason, and usually follow at once.
+                // The exit and the last words on stderr belong to the reason, and usually follow at
+                // once.
                 let until = Instant::now() + LAST_WORDS;
                 let exit = self.child.as_ref().filter(|_| self.closed.get().is_none());
                 let exit = exit.and_then(|child| child.wait_until(Some(until)));
@@ -416,8 +424,8 @@ impl Link {
         }
     }
 
-    /// The writer's last word: a write failed, in the middle of that call's request if it is one. Calls
-    /// that the peer has read can still be answered; all others end here.
+    /// The writer's last word: a write failed, in the middle of that call's request if it is one.
+    /// Calls that the peer has read can still be answered; all others end here.
     pub(crate) fn input_ended(&self, error: std::io::Error, unfinished: Option<u64>) {
         // A peer that died says so on its output too, and with its exit status.
         self.ended.wait(LAST_WORDS);
@@ -438,14 +446,15 @@ impl Link {
         }
     }
 
-    /// Looks whether the process has ended, and if so whether its pipe is empty; then the connection
-    /// ends, though another process may keep that pipe open. `true`: look again soon.
+    /// Looks whether the process has ended, and if so whether its pipe is empty; then the
+    /// connection ends, though another process may keep that pipe open. `true`: look again soon.
     pub(crate) fn look(&self) -> bool {
         let Some(exit) = self.child.as_ref().and_then(Child::look) else {
             return false;
         };
         let now = Instant::now();
-        // Odd while the reader waits for more. Otherwise it is at work on what it has read, perhaps an answer.
+        // Odd while the reader waits for more. Otherwise it is at work on what it has read, perhaps
+        // an answer.
         let reads = self.reads.load(Ordering::Relaxed);
         let mut draining = lock(&self.draining);
         let draining = draining.get_or_insert(Draining {
@@ -464,8 +473,9 @@ impl Link {
         true
     }
 
-    /// Closes the connection by the ladder and tells how it went. A later closer waits for the first and gets
-    /// its report; where its own waits are over before, it takes the steps of the ladder itself.
+    /// Closes the connection by the ladder and tells how it went. A later closer waits for the
+    /// first and gets its report; where its own waits are over before, it takes the steps of the
+    /// ladder itself.
     pub(crate) fn close(&self, waits: Waits) -> Ended {
         if std::mem::replace(&mut lock(&self.closing).begun, true) {
             return self.close_behind(waits);
@@ -498,8 +508,8 @@ impl Link {
             Some(child) => child.end(waits),
             None => (None, Step::StdinClosed),
         };
-        // With the process gone, the first closer has only its threads to wait for; without one, its wait for
-        // the peer is as long as ours.
+        // With the process gone, the first closer has only its threads to wait for; without one,
+        // its wait for the peer is as long as ours.
         let wait = if self.child.is_some() {
             waits.after_kill
         } else {
@@ -565,13 +575,13 @@ const GIVEN_UP: usize = 1024;
 // How long the end of a stream waits for what explains it: the exit, and the rest of stderr.
 const LAST_WORDS: Duration = Duration::from_millis(300);
 
-// How long a peer that reads nothing at all may leave its replies waiting before it is given up. Only a reply
-// that a handler's own thread holds waits for it.
+// How long a peer that reads nothing at all may leave its replies waiting before it is given up.
+// Only a reply that a handler's own thread holds waits for it.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 // How long a stranger that keeps writing into a dead child's pipe can put off the end.
 const DRAIN: Duration = Duration::from_secs(2);
 
-// How long a close waits for a handler to return, which may take minutes and is not ours to end: enough for
-// one that is idle, and little enough for a drop to stay under a second.
+// How long a close waits for a handler to return, which may take minutes and is not ours to end:
+// enough for one that is idle, and little enough for a drop to stay under a second.
 const HANDLER_WAIT: Duration = Duration::from_millis(100);

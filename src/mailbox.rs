@@ -1,10 +1,11 @@
 //! A queue that is bounded in bytes and never makes its sender wait.
 //!
 //! It carries what the peer sends unasked: to the caller of a call, to the dispatch thread, or to a
-//! program's own loop. At the bound the oldest item goes, and the reader finds the gap in its place with
-//! its size. One end, pushed last, can always be told. A reader that waits for several mailboxes at once
-//! waits for a crossbeam channel of one place, the bell; it is made when it is first asked for, since a
-//! call that is waited for alone, as nearly all are, is cheaper without it.
+//! program's own loop. At the bound the oldest item goes, and the reader finds the gap in its place
+//! with its size. One end, pushed last, can always be told. A reader that waits for several
+//! mailboxes at once waits for a crossbeam channel of one place, the bell; it is made when it is
+//! first asked for, since a call that is waited for alone, as nearly all are, is cheaper without
+//! it.
 
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, OnceLock};
@@ -72,9 +73,9 @@ impl<T, E> Mailbox<T, E> {
         }
     }
 
-    /// Puts an item in and gives the number of older ones that had to go for it. An item of cost 0 never
-    /// goes, and nothing goes for it: its sender bounds it otherwise. The newest item always enters, however
-    /// large.
+    /// Puts an item in and gives the number of older ones that had to go for it. An item of cost 0
+    /// never goes, and nothing goes for it: its sender bounds it otherwise. The newest item always
+    /// enters, however large.
     pub(crate) fn push(&self, item: T, cost: usize) -> u64 {
         let mut inbox = lock(&self.inbox);
         let mut dropped = 0;
@@ -126,8 +127,8 @@ impl<T, E> Mailbox<T, E> {
         std::mem::take(&mut lock(&self.inbox).news)
     }
 
-    /// Waits for the bell until the given time and tells whether it rang. It rings after each change, and
-    /// may ring for nothing.
+    /// Waits for the bell until the given time and tells whether it rang. It rings after each
+    /// change, and may ring for nothing.
     pub(crate) fn listen(&self, until: Option<Instant>) -> bool {
         if soon(|| std::mem::take(&mut lock(&self.inbox).ringing).then_some(())).is_some() {
             return true;

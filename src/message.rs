@@ -1,8 +1,9 @@
 //! Frames ⇄ requests, notifications and responses; ids; the peer's [`RpcError`].
 //!
-//! Takes the text of a frame and finds its envelope once (JSON-RPC 2.0); params and results stay the raw
-//! text that the peer wrote, for whoever decodes them. Reading is lenient, and each leniency is reported
-//! to the caller to be counted; writing always gives one strict, compact message.
+//! Takes the text of a frame and finds its envelope once (JSON-RPC 2.0); params and results stay
+//! the raw text that the peer wrote, for whoever decodes them. Reading is lenient, and each
+//! leniency is reported to the caller to be counted; writing always gives one strict, compact
+//! message.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -16,7 +17,8 @@ use crate::framing::{BreaksFraming, Encoded, FrameWriter, Framing};
 use crate::json::{decode, decode_params, members};
 use crate::quote::clean;
 
-/// The id of a peer's request. Integer and string ids are told apart, also when shown: `92` and `"92"`.
+/// The id of a peer's request. Integer and string ids are told apart, also when shown: `92` and
+/// `"92"`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Id {
@@ -24,8 +26,8 @@ pub enum Id {
     Integer(i64),
     /// A string.
     String(String),
-    /// A number beyond 64 bits, a fraction, or null: JSON text as the peer wrote it. No revision of MCP
-    /// and no version of LSP allows it; it is echoed all the same.
+    /// A number beyond 64 bits, a fraction, or null: JSON text as the peer wrote it. No revision of
+    /// MCP and no version of LSP allows it; it is echoed all the same.
     Other(String),
 }
 
@@ -69,8 +71,8 @@ impl Serialize for Id {
     }
 }
 
-/// The error with which one side of a connection answers a request of the other (JSON-RPC 2.0, section
-/// 5.1).
+/// The error with which one side of a connection answers a request of the other (JSON-RPC 2.0,
+/// section 5.1).
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{} (code {code})", clean(message))]
 #[non_exhaustive]
@@ -258,7 +260,8 @@ pub(crate) struct Parsed {
 
 /// Makes text of a frame; `true` says that bytes which are no UTF-8 were replaced by U+FFFD.
 pub(crate) fn text(frame: &[u8]) -> (Cow<'_, str>, bool) {
-    // Nearly every frame is UTF-8, which this finds out many bytes at a time; the other goes one by one.
+    // Nearly every frame is UTF-8, which this finds out many bytes at a time; the other goes one by
+    // one.
     match std::str::from_utf8(frame) {
         Ok(text) => (Cow::Borrowed(text), false),
         Err(_) => (String::from_utf8_lossy(frame), true),
@@ -345,7 +348,8 @@ pub(crate) struct Encoder {
 }
 
 impl Encoder {
-    /// Encodes a request or, without an id, a notification. Params that serialise to null are left out.
+    /// Encodes a request or, without an id, a notification. Params that serialise to null are left
+    /// out.
     pub(crate) fn call(
         self,
         id: Option<u64>,

@@ -1,8 +1,8 @@
 //! Every knob of a connection, with its default.
 //!
 //! [`Options`] is a plain value that is built, cloned and kept; starting a connection is in
-//! `connection.rs`. Every limit is a setting, in bytes or as a `Duration`, of which any value is safe and
-//! `Duration::MAX` means none.
+//! `connection.rs`. Every limit is a setting, in bytes or as a `Duration`, of which any value is
+//! safe and `Duration::MAX` means none.
 
 use std::fmt;
 use std::sync::Arc;
@@ -110,8 +110,9 @@ impl Options {
                 human: Duration::from_secs(600),
                 notifications: 8 << 20,
                 replies: 1 << 20,
-                // Threads that own free pipes end in microseconds, but on a busy machine they may have to wait
-                // for a processor, and a close that has no patience would report the pipes as held.
+                // Threads that own free pipes end in microseconds, but on a busy machine they may
+                // have to wait for a processor, and a close that has no patience would report the
+                // pipes as held.
                 close: steps(Duration::from_secs(2), Duration::from_secs(1)),
                 // Nobody reads a drop's report, and all four steps have to stay under a second.
                 drop: steps(Duration::from_millis(250), Duration::from_millis(100)),
@@ -121,8 +122,8 @@ impl Options {
         }
     }
 
-    /// Sets how messages are told apart on the pipes. The default is [`Framing::Lines`], as MCP has it; LSP
-    /// has [`Framing::ContentLength`].
+    /// Sets how messages are told apart on the pipes. The default is [`Framing::Lines`], as MCP has
+    /// it; LSP has [`Framing::ContentLength`].
     #[must_use]
     pub fn framing(mut self, framing: Framing) -> Self {
         self.framing = framing;
@@ -158,8 +159,8 @@ impl Options {
         self
     }
 
-    /// Sets the waits of [`close`](Peer::close): after stdin is closed, and after SIGTERM. The default is 2
-    /// seconds each; zero is allowed.
+    /// Sets the waits of [`close`](Peer::close): after stdin is closed, and after SIGTERM. The
+    /// default is 2 seconds each; zero is allowed.
     #[must_use]
     pub fn close_waits(mut self, after_stdin: Duration, after_term: Duration) -> Self {
         self.limits.close.after_stdin = after_stdin;
@@ -167,8 +168,8 @@ impl Options {
         self
     }
 
-    /// Sets the same waits for a connection that is dropped without a close. The default is 0.25 seconds
-    /// each, which keeps a drop under a second.
+    /// Sets the same waits for a connection that is dropped without a close. The default is 0.25
+    /// seconds each, which keeps a drop under a second.
     #[must_use]
     pub fn drop_waits(mut self, after_stdin: Duration, after_term: Duration) -> Self {
         self.limits.drop.after_stdin = after_stdin;
@@ -176,33 +177,33 @@ impl Options {
         self
     }
 
-    /// Sets the frame limit, in bytes of JSON, for both directions. What comes larger is discarded and fails
-    /// the call it answers; what is to be sent larger is refused. The default is 64 MiB.
+    /// Sets the frame limit, in bytes of JSON, for both directions. What comes larger is discarded
+    /// and fails the call it answers; what is to be sent larger is refused. The default is 64 MiB.
     #[must_use]
     pub fn frame_limit(mut self, bytes: usize) -> Self {
         self.frame_limit = bytes;
         self
     }
 
-    /// Sets how many bytes of requests and notifications wait for the peer to read before callers wait for
-    /// room. One frame may always wait. The default is 16 MiB.
+    /// Sets how many bytes of requests and notifications wait for the peer to read before callers
+    /// wait for room. One frame may always wait. The default is 16 MiB.
     #[must_use]
     pub fn outgoing_limit(mut self, bytes: usize) -> Self {
         self.outgoing_limit = bytes;
         self
     }
 
-    /// Sets how many bytes of replies and cancellations wait for the peer to read before the connection is
-    /// given up. The default is 1 MiB.
+    /// Sets how many bytes of replies and cancellations wait for the peer to read before the
+    /// connection is given up. The default is 1 MiB.
     #[must_use]
     pub fn replies_limit(mut self, bytes: usize) -> Self {
         self.limits.replies = bytes;
         self
     }
 
-    /// Sets how many bytes of notifications wait for each of their readers: the handler or the program's
-    /// loop, the line callback, and the caller of each call. At the bound the oldest goes, and the reader is
-    /// told. The default is 8 MiB.
+    /// Sets how many bytes of notifications wait for each of their readers: the handler or the
+    /// program's loop, the line callback, and the caller of each call. At the bound the oldest
+    /// goes, and the reader is told. The default is 8 MiB.
     #[must_use]
     pub fn notifications_limit(mut self, bytes: usize) -> Self {
         self.limits.notifications = bytes;
@@ -230,17 +231,17 @@ impl Options {
         self
     }
 
-    /// Sets a callback for each line of a captured stderr, without control characters and line end. It runs
-    /// on the dispatch thread and cannot stall the drain: lines that it is too slow for are dropped and
-    /// counted.
+    /// Sets a callback for each line of a captured stderr, without control characters and line end.
+    /// It runs on the dispatch thread and cannot stall the drain: lines that it is too slow for are
+    /// dropped and counted.
     #[must_use]
     pub fn on_stderr(mut self, on_line: impl Fn(&str) + Send + Sync + 'static) -> Self {
         self.on_stderr = Some(Arc::new(on_line));
         self
     }
 
-    /// Sets the handler of what the peer sends unasked, in place of any other. Without one, requests are
-    /// refused (-32601) and notifications counted.
+    /// Sets the handler of what the peer sends unasked, in place of any other. Without one,
+    /// requests are refused (-32601) and notifications counted.
     #[must_use]
     pub fn handler(mut self, handler: impl Handler) -> Self {
         self.closures = Closures::default();
@@ -272,8 +273,8 @@ impl Options {
         self
     }
 
-    /// Queues what the peer sends unasked for a program that runs its own loop, in place of a handler: see
-    /// [`Connection::next_incoming`](crate::Connection::next_incoming).
+    /// Queues what the peer sends unasked for a program that runs its own loop, in place of a
+    /// handler: see [`Connection::next_incoming`](crate::Connection::next_incoming).
     #[must_use]
     pub fn queue_incoming(mut self) -> Self {
         self.closures = Closures::default();

@@ -1,9 +1,9 @@
 //! The outgoing queue: what callers and the reader hand to the writer thread.
 //!
-//! Two lanes. Requests and notifications wait for room under a byte budget, first come, first served,
-//! each by its own deadline; replies and cancellations never wait, go ahead of them, and are bounded
-//! apart. A queued frame is taken by the writer or withdrawn by its caller, decided under one lock: a
-//! frame that was withdrawn can no longer be written, so `NotSent` is the truth.
+//! Two lanes. Requests and notifications wait for room under a byte budget, first come, first
+//! served, each by its own deadline; replies and cancellations never wait, go ahead of them, and
+//! are bounded apart. A queued frame is taken by the writer or withdrawn by its caller, decided
+//! under one lock: a frame that was withdrawn can no longer be written, so `NotSent` is the truth.
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::sync::{Condvar, Mutex};
@@ -35,7 +35,8 @@ struct State {
     ordinary_bytes: usize,
     urgent: VecDeque<Encoded>,
     urgent_bytes: usize,
-    /// Cancellations of requests that are still queued: each goes right behind its request, or never.
+    /// Cancellations of requests that are still queued: each goes right behind its request, or
+    /// never.
     behind: Vec<(u64, Encoded)>,
     /// Senders waiting for room, in the order in which they came.
     line: VecDeque<u64>,
@@ -75,8 +76,8 @@ impl Outbox {
         }
     }
 
-    /// Queues a request or a notification. Blocks while there is no room, until the deadline that `due`
-    /// gives; it is asked again after each wake-up, and `None` from it gives the frame up.
+    /// Queues a request or a notification. Blocks while there is no room, until the deadline that
+    /// `due` gives; it is asked again after each wake-up, and `None` from it gives the frame up.
     pub(crate) fn send(&self, out: Outgoing, due: impl Fn() -> Option<Due>) -> Result<(), Refused> {
         let mut state = lock(&self.state);
         if state.closed {
@@ -113,9 +114,10 @@ impl Outbox {
         Ok(())
     }
 
-    /// Queues a reply or a cancellation ahead of all requests. Where its bound is reached, it waits for room as
-    /// long as the peer reads at all; with no patience it never blocks. `false`: the bound is reached, and
-    /// nothing was taken for that long. After the close it is dropped, which is no such failure.
+    /// Queues a reply or a cancellation ahead of all requests. Where its bound is reached, it waits
+    /// for room as long as the peer reads at all; with no patience it never blocks. `false`: the
+    /// bound is reached, and nothing was taken for that long. After the close it is dropped, which
+    /// is no such failure.
     pub(crate) fn send_urgent(&self, frame: Encoded, patience: Duration) -> bool {
         let mut state = lock(&self.state);
         let mut taken = state.taken;
@@ -137,8 +139,8 @@ impl Outbox {
         true
     }
 
-    /// Keeps a frame about a call until its request is taken. Gives it back if the request is not queued any
-    /// more; one frame for each request is enough, and a further one is dropped.
+    /// Keeps a frame about a call until its request is taken. Gives it back if the request is not
+    /// queued any more; one frame for each request is enough, and a further one is dropped.
     pub(crate) fn send_behind(&self, call: u64, frame: Encoded) -> Option<Encoded> {
         let mut state = lock(&self.state);
         if !state.places.contains_key(&call) {
@@ -150,7 +152,8 @@ impl Outbox {
         None
     }
 
-    /// Takes the frame of a call out of the queue. `true`: it was still there and will not be written.
+    /// Takes the frame of a call out of the queue. `true`: it was still there and will not be
+    /// written.
     pub(crate) fn withdraw(&self, call: u64) -> bool {
         let mut state = lock(&self.state);
         let Some(place) = state.places.get(&call).copied() else {
@@ -162,8 +165,8 @@ impl Outbox {
         true
     }
 
-    /// Closes the queue: requests still in it are withdrawn and their calls given back; notifications and
-    /// replies are left for the writer.
+    /// Closes the queue: requests still in it are withdrawn and their calls given back;
+    /// notifications and replies are left for the writer.
     pub(crate) fn close(&self) -> HashSet<u64> {
         let mut state = lock(&self.state);
         state.closed = true;

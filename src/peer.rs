@@ -1,7 +1,8 @@
 //! [`Peer`]: calling, from wherever a handle to the connection has got to.
 //!
-//! The owner of a connection and its handlers call through the same few methods. A handle shares the
-//! connection's state and not its life: after the end, every call through it fails with the first cause.
+//! The owner of a connection and its handlers call through the same few methods. A handle shares
+//! the connection's state and not its life: after the end, every call through it fails with the
+//! first cause.
 
 use std::sync::Arc;
 
@@ -17,8 +18,8 @@ use crate::survived::Survived;
 
 /// A cheap handle to a connection, given to handlers; clones name the same connection.
 ///
-/// It does not keep the connection open: when the [`Connection`](crate::Connection) is closed or dropped,
-/// every call through a handle fails with [`Error::Closed`].
+/// It does not keep the connection open: when the [`Connection`](crate::Connection) is closed or
+/// dropped, every call through a handle fails with [`Error::Closed`].
 #[derive(Debug, Clone)]
 pub struct Peer {
     pub(crate) link: Arc<Link>,
@@ -27,10 +28,11 @@ pub struct Peer {
 impl Peer {
     /// Sends a request and waits for its answer, which it decodes on this thread.
     ///
-    /// Params that serialise to null are left out. Blocks until the answer, the end of the connection, or
-    /// the total limit, 60 seconds unless set. The type of the answer has to be named, by the variable or as
-    /// `request::<T>`, and owns its data: [`Value`](serde_json::Value), `Box<RawValue>` for the text as the
-    /// peer wrote it, or any type that derives `Deserialize`.
+    /// Params that serialise to null are left out. Blocks until the answer, the end of the
+    /// connection, or the total limit, 60 seconds unless set. The type of the answer has to be
+    /// named, by the variable or as `request::<T>`, and owns its data:
+    /// [`Value`](serde_json::Value), `Box<RawValue>` for the text as the peer wrote it, or any type
+    /// that derives `Deserialize`.
     ///
     /// # Errors
     ///
@@ -66,8 +68,9 @@ impl Peer {
         self.start_with(method, &CallOptions::new(), |_| params)
     }
 
-    /// Sends a request with limits of its own, whose params are made knowing its id: a progress token, for
-    /// example. What names that id, by the routes of the dialect, then belongs to the call.
+    /// Sends a request with limits of its own, whose params are made knowing its id: a progress
+    /// token, for example. What names that id, by the routes of the dialect, then belongs to the
+    /// call.
     ///
     /// # Errors
     ///
@@ -81,7 +84,8 @@ impl Peer {
         Call::start(&self.link, method, options, params)
     }
 
-    /// Queues a notification; the writer sends it in its turn. Params that serialise to null are left out.
+    /// Queues a notification; the writer sends it in its turn. Params that serialise to null are
+    /// left out.
     ///
     /// Blocks only while the outgoing queue is full, for the connection's total limit at most.
     ///
@@ -90,7 +94,8 @@ impl Peer {
     /// [`Error::Timeout`], [`Error::Closed`], and [`Error::Encode`], each with nothing sent.
     pub fn notify(&self, method: &str, params: impl Serialize) -> Result<()> {
         let link = &self.link;
-        // Nobody waits for a notification, so nobody else may have seen a death behind an open pipe.
+        // Nobody waits for a notification, so nobody else may have seen a death behind an open
+        // pipe.
         link.look();
         let frame = link
             .encoder
@@ -117,13 +122,13 @@ impl Peer {
         })
     }
 
-    /// Closes the connection and tells how it went. Idempotent, from any thread, handlers included; a second
-    /// closer waits for the first.
+    /// Closes the connection and tells how it went. Idempotent, from any thread, handlers included;
+    /// a second closer waits for the first.
     ///
-    /// Pending calls end at once, queued notifications and replies are written, stdin is closed; then it
-    /// waits (2 s unless set), sends SIGTERM to the process group, waits (2 s unless set), sends SIGKILL,
-    /// and reaps. It blocks for these waits at most, and about 2 s more if the kernel holds the process,
-    /// or 1 s more if a process that left the group holds a pipe.
+    /// Pending calls end at once, queued notifications and replies are written, stdin is closed;
+    /// then it waits (2 s unless set), sends SIGTERM to the process group, waits (2 s unless set),
+    /// sends SIGKILL, and reaps. It blocks for these waits at most, and about 2 s more if the
+    /// kernel holds the process, or 1 s more if a process that left the group holds a pipe.
     pub fn close(&self) -> Ended {
         self.link.close(self.link.limits.close)
     }
@@ -139,8 +144,8 @@ impl Peer {
         self.link.counters.snapshot()
     }
 
-    /// The last bytes of the child's stderr, raw; 64 KiB at most unless set. Empty where stderr is not
-    /// captured.
+    /// The last bytes of the child's stderr, raw; 64 KiB at most unless set. Empty where stderr is
+    /// not captured.
     pub fn stderr_tail(&self) -> Vec<u8> {
         self.link.stderr_tail()
     }
@@ -155,8 +160,8 @@ impl Peer {
         self.link.set_dialect(dialect);
     }
 
-    /// Lets every clock of the connection stand still while a person is asked: the limits of all its calls
-    /// go on when the guard is dropped, or after the human limit, 10 minutes unless set.
+    /// Lets every clock of the connection stand still while a person is asked: the limits of all
+    /// its calls go on when the guard is dropped, or after the human limit, 10 minutes unless set.
     #[must_use = "the clocks go on when the guard is dropped"]
     pub fn stop_clocks(&self) -> ClocksStopped {
         let question = self.link.clocks.stop(self.link.limits.human);

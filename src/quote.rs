@@ -1,12 +1,13 @@
-//! Words of the child's, made fit to stand in an error text: what it wrote to stderr, stray lines of its
-//! stdout, and the messages of its errors.
+//! Words of the child's, made fit to stand in an error text: what it wrote to stderr, stray lines
+//! of its stdout, and the messages of its errors.
 //!
 //! Takes bytes or text as they came and gives text without terminal escapes and control characters.
 //! The raw bytes have their own accessors elsewhere; nothing here is fit to be parsed.
 
 use std::borrow::Cow;
 
-/// Gives the text without terminal escape sequences and control characters; line ends and tabs stay.
+/// Gives the text without terminal escape sequences and control characters; line ends and tabs
+/// stay.
 pub(crate) fn clean(text: &str) -> Cow<'_, str> {
     if !text.chars().any(is_unwanted) {
         return Cow::Borrowed(text);

@@ -1,7 +1,7 @@
 //! A request of the peer: what its handler sees, and what answers it.
 //!
-//! The invariant: a request is answered once, whoever takes it and whatever becomes of him, because the
-//! drop of its [`Responder`] answers too. Replies never wait for the peer to read.
+//! The invariant: a request is answered once, whoever takes it and whatever becomes of him, because
+//! the drop of its [`Responder`] answers too. Replies never wait for the peer to read.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -91,8 +91,8 @@ impl Request {
             .map_err(|error| RpcError::new(RpcError::INVALID_PARAMS, error.to_string()))
     }
 
-    /// Tells whether the answer is of no use any more: the peer withdrew the request, or the connection
-    /// has ended.
+    /// Tells whether the answer is of no use any more: the peer withdrew the request, or the
+    /// connection has ended.
     pub fn is_cancelled(&self) -> bool {
         self.ticket.is_cancelled()
     }
@@ -108,8 +108,8 @@ pub struct Responder {
 }
 
 impl Responder {
-    /// Sends the answer. Never blocks; after the end of the connection, and after the peer withdrew the
-    /// request in a dialect that wants no answer then, it does nothing.
+    /// Sends the answer. Never blocks; after the end of the connection, and after the peer withdrew
+    /// the request in a dialect that wants no answer then, it does nothing.
     pub fn answer(self, outcome: Result<Value, RpcError>) {
         self.send(outcome);
     }
@@ -137,7 +137,8 @@ impl Responder {
         }
     }
 
-    /// Makes the reply, once, and counts what becomes of it; gives it if it is to go out by itself now.
+    /// Makes the reply, once, and counts what becomes of it; gives it if it is to go out by itself
+    /// now.
     fn settle(&self, outcome: Result<Value, RpcError>) -> Option<Vec<u8>> {
         let ticket = &self.ticket;
         if ticket.answered.swap(true, Ordering::SeqCst) {
@@ -211,8 +212,8 @@ impl fmt::Debug for Ticket {
     }
 }
 
-/// The replies to the requests of one array; they go out together when the last is in, or singly if they
-/// are over the frame limit together.
+/// The replies to the requests of one array; they go out together when the last is in, or singly if
+/// they are over the frame limit together.
 #[derive(Debug)]
 pub(crate) struct Batch {
     link: Arc<Link>,
@@ -229,8 +230,8 @@ impl Batch {
         })
     }
 
-    /// Keeps a reply for the array, or gives it back to go out singly: an array is bounded like everything
-    /// that waits for the peer to read.
+    /// Keeps a reply for the array, or gives it back to go out singly: an array is bounded like
+    /// everything that waits for the peer to read.
     fn collect(&self, json: Vec<u8>) -> Option<Vec<u8>> {
         let cost = json.capacity() + size_of::<Vec<u8>>();
         let before = self.bytes.fetch_add(cost, Ordering::Relaxed);
@@ -252,7 +253,8 @@ impl Drop for Batch {
         if array.len() <= self.link.encoder.limit {
             self.link.reply(&array);
         } else {
-            // Each is within the limit by itself, and a peer that gets them singly need not wait for nothing.
+            // Each is within the limit by itself, and a peer that gets them singly need not wait
+            // for nothing.
             replies.iter().for_each(|reply| self.link.reply(reply));
         }
     }

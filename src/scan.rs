@@ -1,9 +1,10 @@
 //! Finds out whose message a text is when the text is too large to keep or does not parse.
 //!
-//! Takes the text in pieces of any size and keeps next to nothing of it: a depth, the name of the member it is in,
-//! the text of an `id`. Gives one [`Sighting`] per message object. A member counts only at the depth of a message's
-//! own members, wherever it stands among them, so that an `id` inside a result or inside a string is never taken for
-//! the message's. Malformed text gives what can be known of it; no text makes the scanner fail.
+//! Takes the text in pieces of any size and keeps next to nothing of it: a depth, the name of the
+//! member it is in, the text of an `id`. Gives one [`Sighting`] per message object. A member counts
+//! only at the depth of a message's own members, wherever it stands among them, so that an `id`
+//! inside a result or inside a string is never taken for the message's. Malformed text gives what
+//! can be known of it; no text makes the scanner fail.
 
 use serde_json::value::RawValue;
 
@@ -21,8 +22,8 @@ pub(crate) struct Sighting {
 /// The state between two pieces of a text.
 #[derive(Debug, Default)]
 pub(crate) struct Scanner {
-    /// How many brackets and braces are open. Their kinds are not kept: that would take memory by depth, and a text
-    /// which mixes them up is beyond certainty anyway.
+    /// How many brackets and braces are open. Their kinds are not kept: that would take memory by
+    /// depth, and a text which mixes them up is beyond certainty anyway.
     depth: u64,
     /// The depth of the open message's members: 1, or 2 in an array.
     base: u64,
@@ -57,8 +58,8 @@ impl Scanner {
     /// Ends the text. A message that is still open is reported as far as it came.
     pub(crate) fn finish(mut self) -> Vec<Sighting> {
         if self.open.is_some() {
-            // The text may have been cut inside the id, and the first digits of 12 are another call's id. Only a closed
-            // string or a blank behind the value proves that it is whole.
+            // The text may have been cut inside the id, and the first digits of 12 are another
+            // call's id. Only a closed string or a blank behind the value proves that it is whole.
             let whole = self.phase == Phase::IdEnded
                 || (!self.in_string && self.capture.text.ends_with(b"\""));
             if !whole {
@@ -153,8 +154,8 @@ impl Scanner {
 
     fn quote(&mut self) {
         if self.open.is_none() {
-            // In an array a quote opens a string. Outside of everything it is part of some log line, and taking it for
-            // a string would hide the message behind it.
+            // In an array a quote opens a string. Outside of everything it is part of some log
+            // line, and taking it for a string would hide the message behind it.
             self.in_string = self.depth > 0;
             return;
         }
@@ -227,8 +228,8 @@ impl Scanner {
         self.open.is_some() && self.depth == self.base
     }
 
-    /// The depth down to which every byte is looked at: the members of the open message, or the elements of an array
-    /// in which the next message may open.
+    /// The depth down to which every byte is looked at: the members of the open message, or the
+    /// elements of an array in which the next message may open.
     fn surface(&self) -> u64 {
         if self.open.is_some() { self.base } else { 1 }
     }
@@ -288,7 +289,8 @@ impl Capture {
         std::str::from_utf8(text).ok()
     }
 
-    /// A member's name with its escapes resolved: `"\u0069d"` is an odd spelling, but it is an `id`.
+    /// A member's name with its escapes resolved: `"\u0069d"` is an odd spelling, but it is an
+    /// `id`.
     fn name(&self) -> Option<String> {
         let text = self.text()?;
         if text.contains('\\') {
@@ -305,7 +307,8 @@ impl Capture {
     }
 }
 
-/// Finds the first of two bytes, a block at a time: a block is compared as a whole, without a branch per byte.
+/// Finds the first of two bytes, a block at a time: a block is compared as a whole, without a
+/// branch per byte.
 pub(crate) fn find_either(bytes: &[u8], one: u8, other: u8) -> Option<usize> {
     let mut skipped = 0;
     for block in bytes.chunks_exact(32) {
@@ -323,11 +326,12 @@ pub(crate) fn find_either(bytes: &[u8], one: u8, other: u8) -> Option<usize> {
     Some(skipped + at)
 }
 
-/// Messages reported of one text. It only bounds the memory: a batch that is answered in one frame is smaller than the
-/// number of calls in flight.
+/// Messages reported of one text. It only bounds the memory: a batch that is answered in one frame
+/// is smaller than the number of calls in flight.
 const MAX_SIGHTINGS: usize = 64;
 
-/// Bytes kept of a name or an id. The longest name looked for takes 42 when every letter is escaped.
+/// Bytes kept of a name or an id. The longest name looked for takes 42 when every letter is
+/// escaped.
 const MAX_CAPTURE: usize = 64;
 
 #[cfg(test)]

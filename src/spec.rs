@@ -1,13 +1,12 @@
 //! What to run: a program, its arguments, its environment and its directory.
 //!
-//! [`ChildSpec`] takes operating-system strings and gives a
-//! [`Command`] that holds them and nothing else. There is no shell line
-//! anywhere: nothing is split, quoted or expanded, so what was said is what the
-//! child gets, byte for byte.
+//! [`ChildSpec`] takes operating-system strings and gives a [`Command`] that holds them and nothing
+//! else. There is no shell line anywhere: nothing is split, quoted or expanded, so what was said is
+//! what the child gets, byte for byte.
 //!
-//! The invariant: a string that the operating system cannot carry is refused
-//! when it is added, by the name of its field, so that a spec in hand has no
-//! text in its program, arguments or environment that a spawn would refuse.
+//! The invariant: a string that the operating system cannot carry is refused when it is added, by
+//! the name of its field, so that a spec in hand has no text in its program, arguments or
+//! environment that a spawn would refuse.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
@@ -15,21 +14,19 @@ use std::io;
 use std::path::{self, Path, PathBuf};
 use std::process::Command;
 
-/// Describes a child process: the program, its arguments, its environment and
-/// its directory.
+/// Describes a child process: the program, its arguments, its environment and its directory.
 ///
-/// A spec is a value. Building one starts nothing and looks at no file; it can
-/// be kept, compared, cloned, and spawned as often as wanted. All text is
-/// [`OsString`], because a path or an argument need not be UTF-8, and none of
-/// it passes through a shell.
+/// A spec is a value. Building one starts nothing and looks at no file; it can be kept, compared,
+/// cloned, and spawned as often as wanted. All text is [`OsString`], because a path or an argument
+/// need not be UTF-8, and none of it passes through a shell.
 ///
 /// The environment of this process is inherited unless
-/// [`without_inherited_env`](Self::without_inherited_env) says otherwise, since
-/// most servers are found and configured through it.
+/// [`without_inherited_env`](Self::without_inherited_env) says otherwise, since most servers are
+/// found and configured through it.
 ///
-/// `Debug` shows the names of the environment variables and never their values,
-/// which are where secrets live. It does show the arguments, as every process
-/// listing on the machine does: pass a secret in the environment.
+/// `Debug` shows the names of the environment variables and never their values, which are where
+/// secrets live. It does show the arguments, as every process listing on the machine does: pass a
+/// secret in the environment.
 ///
 /// # Examples
 ///
@@ -54,11 +51,10 @@ pub struct ChildSpec {
     inherits_env: bool,
 }
 
-/// Says why a [`ChildSpec`] could not be built: what was given is nothing that
-/// an operating system can hand to a program.
+/// Says why a [`ChildSpec`] could not be built: what was given is nothing that an operating system
+/// can hand to a program.
 ///
-/// The message names the field and never quotes the text, which may be a
-/// secret.
+/// The message names the field and never quotes the text, which may be a secret.
 ///
 /// # Examples
 ///
@@ -86,28 +82,27 @@ pub enum ChildSpecError {
     /// The name of an environment variable had no characters.
     #[error("an environment key is empty")]
     EmptyEnvKey,
-    /// The name of an environment variable held a `=`, which ends the name in
-    /// the form that the child receives.
+    /// The name of an environment variable held a `=`, which ends the name in the form that the
+    /// child receives.
     #[error("an environment key contains `=`")]
     EnvKeyContainsSeparator,
-    /// A text held a NUL, which ends a string in the form that the child
-    /// receives.
+    /// A text held a NUL, which ends a string in the form that the child receives.
     #[error("{what} contains a NUL")]
     Unrepresentable {
-        /// The field, as a phrase: `"the program name"`, `"an argument"`,
-        /// `"an environment key"` or `"an environment value"`.
+        /// The field, as a phrase: `"the program name"`, `"an argument"`, `"an environment key"` or
+        /// `"an environment value"`.
         what: &'static str,
     },
 }
 
 impl ChildSpec {
-    /// Creates a spec that runs `program` without arguments, with the
-    /// environment and in the directory of this process.
+    /// Creates a spec that runs `program` without arguments, with the environment and in the
+    /// directory of this process.
     ///
-    /// A name without a path separator is searched for in `PATH` when the child
-    /// is spawned. A relative path with one, such as `./server`, is taken by
-    /// [`Connection::spawn`](crate::Connection::spawn) to start at the directory of this process, whatever
-    /// directory the child is given.
+    /// A name without a path separator is searched for in `PATH` when the child is spawned. A
+    /// relative path with one, such as `./server`, is taken by
+    /// [`Connection::spawn`](crate::Connection::spawn) to start at the directory of this process,
+    /// whatever directory the child is given.
     ///
     /// # Errors
     ///
@@ -129,12 +124,10 @@ impl ChildSpec {
         Self::with_program(program.into())
     }
 
-    /// Creates a spec from an argument vector: the program first, its arguments
-    /// after it.
+    /// Creates a spec from an argument vector: the program first, its arguments after it.
     ///
-    /// This is the form in which a configuration file or the rest of a command
-    /// line names a server. It is [`new`](Self::new) and
-    /// [`with_args`](Self::with_args) in one.
+    /// This is the form in which a configuration file or the rest of a command line names a server.
+    /// It is [`new`](Self::new) and [`with_args`](Self::with_args) in one.
     ///
     /// # Errors
     ///
@@ -182,8 +175,7 @@ impl ChildSpec {
         Ok(self)
     }
 
-    /// Appends several arguments in their order, all of them or, with an error,
-    /// none.
+    /// Appends several arguments in their order, all of them or, with an error, none.
     ///
     /// # Errors
     ///
@@ -203,20 +195,20 @@ impl ChildSpec {
         self,
         args: impl IntoIterator<Item = impl Into<OsString>>,
     ) -> Result<Self, ChildSpecError> {
-        // All or nothing needs no buffer: an error drops the spec that was
-        // consumed, so nobody can see one with half of the arguments.
+        // All or nothing needs no buffer: an error drops the spec that was consumed, so nobody can
+        // see one with half of the arguments.
         args.into_iter().try_fold(self, Self::with_arg)
     }
 
     /// Sets an environment variable of the child, on top of what it inherits.
     ///
-    /// A second value for the same key replaces the first. The value may be
-    /// empty.
+    /// A second value for the same key replaces the first. The value may be empty.
     ///
     /// # Errors
     ///
     /// - [`EmptyEnvKey`](ChildSpecError::EmptyEnvKey): `key` is empty.
-    /// - [`EnvKeyContainsSeparator`](ChildSpecError::EnvKeyContainsSeparator): `key` contains a `=`.
+    /// - [`EnvKeyContainsSeparator`](ChildSpecError::EnvKeyContainsSeparator): `key` contains a
+    ///   `=`.
     /// - [`Unrepresentable`](ChildSpecError::Unrepresentable): `key` or `value` contains a NUL.
     ///
     /// # Examples
@@ -239,11 +231,9 @@ impl ChildSpec {
         self.with_env_entry(key.into(), value.into())
     }
 
-    /// Sets the directory in which the child starts, instead of that of this
-    /// process.
+    /// Sets the directory in which the child starts, instead of that of this process.
     ///
-    /// Whether there is such a directory is found out by the spawn: it may be
-    /// made after the spec.
+    /// Whether there is such a directory is found out by the spawn: it may be made after the spec.
     ///
     /// # Examples
     ///
@@ -262,11 +252,10 @@ impl ChildSpec {
         self
     }
 
-    /// Starts the child with the variables of [`with_env`](Self::with_env) and
-    /// no others.
+    /// Starts the child with the variables of [`with_env`](Self::with_env) and no others.
     ///
-    /// This takes `PATH` and `HOME` away too: a program named without a path
-    /// separator may not be found, and a server that starts helpers may fail.
+    /// This takes `PATH` and `HOME` away too: a program named without a path separator may not be
+    /// found, and a server that starts helpers may fail.
     ///
     /// # Examples
     ///
@@ -314,8 +303,7 @@ impl ChildSpec {
         &self.args
     }
 
-    /// Returns the variables that were set, each key once, and nothing of what
-    /// is inherited.
+    /// Returns the variables that were set, each key once, and nothing of what is inherited.
     ///
     /// The values are real. What prints them is the caller's doing.
     ///
@@ -331,8 +319,7 @@ impl ChildSpec {
         &self.env
     }
 
-    /// Returns the directory in which the child starts, or `None` when it is
-    /// that of this process.
+    /// Returns the directory in which the child starts, or `None` when it is that of this process.
     ///
     /// # Examples
     ///
@@ -361,18 +348,17 @@ impl ChildSpec {
         self.inherits_env
     }
 
-    /// Builds a [`Command`] with the program, the arguments, the environment
-    /// and the directory, and nothing else.
+    /// Builds a [`Command`] with the program, the arguments, the environment and the directory, and
+    /// nothing else.
     ///
-    /// Pipes, the process group and the ending of the child belong to the
-    /// spawn. An embedder that needs more than a spec can say, such as a user
-    /// id or a umask, adds it to this command and spawns that.
+    /// Pipes, the process group and the ending of the child belong to the spawn. An embedder that
+    /// needs more than a spec can say, such as a user id or a umask, adds it to this command and
+    /// spawns that.
     ///
-    /// The program is handed over as it was given: where a relative path starts
-    /// when there is a directory too differs between platforms.
+    /// The program is handed over as it was given: where a relative path starts when there is a
+    /// directory too differs between platforms.
     ///
-    /// `Command` prints environment values in its own `Debug`; the spec does
-    /// not.
+    /// `Command` prints environment values in its own `Debug`; the spec does not.
     ///
     /// # Examples
     ///
@@ -389,21 +375,21 @@ impl ChildSpec {
         self.command_running(&self.program)
     }
 
-    /// Builds the same [`Command`], with a relative path to the program made
-    /// absolute against the directory of this process.
+    /// Builds the same [`Command`], with a relative path to the program made absolute against the
+    /// directory of this process.
     ///
-    /// The system would look for it from the child's directory on one platform
-    /// and from ours on another, so one spec could mean two programs. A name
-    /// without a separator is left alone: it is searched for in `PATH`.
+    /// The system would look for it from the child's directory on one platform and from ours on
+    /// another, so one spec could mean two programs. A name without a separator is left alone: it
+    /// is searched for in `PATH`.
     ///
     /// # Errors
     ///
-    /// What the operating system says when the directory of this process cannot
-    /// be found out, because it was removed for example.
+    /// What the operating system says when the directory of this process cannot be found out,
+    /// because it was removed for example.
     pub(crate) fn to_resolved_command(&self) -> io::Result<Command> {
         if contains_separator(&self.program) {
-            // Lexical, unlike `canonicalize`: a symbolic link keeps its name,
-            // which is how a multi-call program knows what it is to do.
+            // Lexical, unlike `canonicalize`: a symbolic link keeps its name, which is how a
+            // multi-call program knows what it is to do.
             let program = path::absolute(&self.program)?;
             Ok(self.command_running(program.as_os_str()))
         } else {
@@ -469,8 +455,7 @@ impl fmt::Debug for ChildSpec {
     }
 }
 
-/// Refuses a NUL. The encoded bytes hold one exactly where the text does, on
-/// every platform.
+/// Refuses a NUL. The encoded bytes hold one exactly where the text does, on every platform.
 fn representable(text: OsString, what: &'static str) -> Result<OsString, ChildSpecError> {
     if text.as_encoded_bytes().contains(&0) {
         return Err(ChildSpecError::Unrepresentable { what });

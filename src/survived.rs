@@ -1,7 +1,7 @@
 //! What a connection overlooked and went on: counters, and the first stray lines in quotes.
 //!
-//! The threads of a connection count into [`Counters`]; a caller reads a [`Survived`]. The invariant:
-//! nothing that the peer sent is passed over without one of these numbers growing.
+//! The threads of a connection count into [`Counters`]; a caller reads a [`Survived`]. The
+//! invariant: nothing that the peer sent is passed over without one of these numbers growing.
 
 use std::fmt;
 use std::sync::Mutex;
@@ -66,7 +66,8 @@ counters! {
     late_answers: "late answers",
     /// Answers whose id no call ever had, and errors that name no call.
     unknown_answers: "unknown answers",
-    /// Further answers to calls that had theirs, or that were given up too long ago to be remembered.
+    /// Further answers to calls that had theirs, or that were given up too long ago to be
+    /// remembered.
     duplicate_answers: "duplicate answers",
     /// Notifications dropped because their queue was full; whoever reads it is told of each gap.
     dropped_notifications: "dropped notifications",
@@ -81,8 +82,8 @@ counters! {
     repaired_text: "repaired text",
     /// Frames over the frame limit, discarded.
     oversized_frames: "oversized frames",
-    /// Departures from JSON-RPC 2.0 that were overlooked: no version, an id in another form, an error
-    /// beside a result, an array where the dialect has none, text glued before a message.
+    /// Departures from JSON-RPC 2.0 that were overlooked: no version, an id in another form, an
+    /// error beside a result, an array where the dialect has none, text glued before a message.
     deviations: "deviations",
     /// Handlers that panicked.
     handler_panics: "handler panics",

@@ -1,7 +1,8 @@
 //! Locks and deadlines, as every other file uses them.
 //!
-//! A poisoned lock is taken over: each critical section leaves its data whole, and none runs user code.
-//! A deadline is an `Option<Instant>`; `None`, which any overflow gives, means that there is none.
+//! A poisoned lock is taken over: each critical section leaves its data whole, and none runs user
+//! code. A deadline is an `Option<Instant>`; `None`, which any overflow gives, means that there is
+//! none.
 
 use std::convert::Infallible;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -47,8 +48,8 @@ pub(crate) fn after(start: Instant, limit: Duration) -> Option<Instant> {
     start.checked_add(limit)
 }
 
-/// Something that happens once, told to all who wait for it: a channel that nobody sends on, until its
-/// sender is dropped.
+/// Something that happens once, told to all who wait for it: a channel that nobody sends on, until
+/// its sender is dropped.
 #[derive(Debug)]
 pub(crate) struct Signal {
     sender: Mutex<Option<Sender<Infallible>>>,
@@ -95,9 +96,9 @@ pub(crate) fn survive<T>(run: impl FnOnce() -> T) -> Option<T> {
     None
 }
 
-/// Looks for something a few times, letting other threads run in between, before its caller goes to sleep
-/// for it. Waking a sleeper costs more than a small request's whole way there and back; what does not
-/// come within these few microseconds is worth sleeping for.
+/// Looks for something a few times, letting other threads run in between, before its caller goes to
+/// sleep for it. Waking a sleeper costs more than a small request's whole way there and back; what
+/// does not come within these few microseconds is worth sleeping for.
 pub(crate) fn soon<T>(mut look: impl FnMut() -> Option<T>) -> Option<T> {
     (0..LOOKS).find_map(|_| {
         let found = look();
@@ -108,6 +109,6 @@ pub(crate) fn soon<T>(mut look: impl FnMut() -> Option<T>) -> Option<T> {
     })
 }
 
-// Some hundred microseconds at most when nobody else wants the processor: measured with the round-trip
-// bench, where fewer let the caller fall asleep before a small answer can be there.
+// Some hundred microseconds at most when nobody else wants the processor: measured with the
+// round-trip bench, where fewer let the caller fall asleep before a small answer can be there.
 const LOOKS: u32 = 250;

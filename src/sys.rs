@@ -1,10 +1,10 @@
-//! The few C library calls that std lacks: observing an exit without reaping it, signalling a process
-//! group, and masking SIGPIPE in one thread.
+//! The few C library calls that std lacks: observing an exit without reaping it, signalling a
+//! process group, and masking SIGPIPE in one thread.
 //!
 //! This is the only file with unsafe code. The structures of the C library are opaque buffers here,
 //! larger than any system's real ones; the single field that is read, `si_signo`, comes first in
-//! `siginfo_t` on every Unix. The invariant: no call ever signals pid 0, pid 1 or a negative pid that
-//! would mean "everyone".
+//! `siginfo_t` on every Unix. The invariant: no call ever signals pid 0, pid 1 or a negative pid
+//! that would mean "everyone".
 #![allow(
     unsafe_code,
     reason = "std offers none of these calls; each block says why it is sound"
@@ -56,8 +56,8 @@ pub(crate) fn sight(pid: u32, block: bool) -> Sighting {
     }
 }
 
-/// Sends a signal to the process group that a child leads, or to the child alone where it leads none.
-/// The caller must hold the child unreaped, so that neither number can be someone else's.
+/// Sends a signal to the process group that a child leads, or to the child alone where it leads
+/// none. The caller must hold the child unreaped, so that neither number can be someone else's.
 pub(crate) fn signal_tree(pid: u32, signal: Signal) -> io::Result<()> {
     let pid = match i32::try_from(pid) {
         Ok(pid) if pid > 1 => pid,
@@ -67,17 +67,18 @@ pub(crate) fn signal_tree(pid: u32, signal: Signal) -> io::Result<()> {
         Signal::Term => SIGTERM,
         Signal::Kill => SIGKILL,
     };
-    // A group with the child's number can only be one that the child leads, whoever made it a leader:
-    // this library, or a `setsid` of the caller's own.
-    // SAFETY: plain numbers in, a number out.
+    // A group with the child's number can only be one that the child leads, whoever made it a
+    // leader: this library, or a `setsid` of the caller's own. SAFETY: plain numbers in, a number
+    // out.
     if unsafe { kill(-pid, number) } == 0 || unsafe { kill(pid, number) } == 0 {
         return Ok(());
     }
     Err(io::Error::last_os_error())
 }
 
-/// Blocks SIGPIPE in the calling thread, so that a write to a closed pipe is an error there even in a
-/// host that has set SIGPIPE back to its default. The mask is the thread's own: the host keeps its handler.
+/// Blocks SIGPIPE in the calling thread, so that a write to a closed pipe is an error there even in
+/// a host that has set SIGPIPE back to its default. The mask is the thread's own: the host keeps
+/// its handler.
 pub(crate) fn block_sigpipe() {
     let mut set = Opaque([0; 256]);
     // SAFETY: `set` is valid, aligned and larger than `sigset_t`; a null old set is allowed.

@@ -1,7 +1,8 @@
-//! Against servers that others wrote: the MCP reference server over lines, pylsp over `Content-Length`.
+//! Against servers that others wrote: the MCP reference server over lines, pylsp over
+//! `Content-Length`.
 //!
-//! `LANDLINE_SERVERS` names the folder in which `.ci/run` installed them, at the versions whose answers are
-//! compared here. Without it these tests pass with a message and have shown nothing.
+//! `LANDLINE_SERVERS` names the folder in which `.ci/run` installed them, at the versions whose
+//! answers are compared here. Without it these tests pass with a message and have shown nothing.
 #![allow(clippy::unwrap_used, reason = "a test may unwrap")]
 
 #[allow(
@@ -137,8 +138,8 @@ fn a_long_tool_that_is_cancelled_ends_for_its_caller_and_is_never_answered() {
         let error = call.wait_with::<Value>(|_| token.cancel()).unwrap_err();
         assert!(error.is_cancelled(), "{error}");
         assert_eq!(error.delivery(), Delivery::MaybeRun);
-        // This tool works on all the same, but its server was told and swallows the answer, which would
-        // come after the last step.
+        // This tool works on all the same, but its server was told and swallows the answer, which
+        // would come after the last step.
         let last = heard
             .iter()
             .find(|(method, params)| method == PROGRESS && params["progress"] == 20);
@@ -333,8 +334,8 @@ fn start(options: Options, program: PathBuf, args: &[&str]) -> (Connection, Hear
     (server, heard)
 }
 
-/// Closes a server that has nothing to do: it exits by itself once its stdin ends, and there was nothing
-/// to overlook.
+/// Closes a server that has nothing to do: it exits by itself once its stdin ends, and there was
+/// nothing to overlook.
 fn ends_well(server: &Connection) {
     let ended = server.close();
     assert_eq!(ended.exit, Some(Exit::Code(0)));
@@ -356,8 +357,8 @@ fn mcp() -> Dialect {
         .answer_at_once("ping", json!({}))
 }
 
-/// Shakes hands, and waits for what the server always sends unasked then: a close would drop it, and count
-/// that, if the handler had not come to it.
+/// Shakes hands, and waits for what the server always sends unasked then: a close would drop it,
+/// and count that, if the handler had not come to it.
 fn initialize_mcp(server: &Connection, heard: &Heard, capabilities: Value) -> Value {
     let params = json!({
         "protocolVersion": "2025-11-25",

@@ -1,8 +1,9 @@
-//! Landline at work, and a tool to look into any server that speaks JSON-RPC over its standard streams.
+//! Landline at work, and a tool to look into any server that speaks JSON-RPC over its standard
+//! streams.
 //!
-//! `cargo run --example inspect` starts an embedded MCP server as a child process, calls it, and closes it:
-//! read [`demo`], it is the whole library in a screenful. With arguments it calls a server of yours; see
-//! `cargo run --example inspect -- --help`, or:
+//! `cargo run --example inspect` starts an embedded MCP server as a child process, calls it, and
+//! closes it: read [`demo`], it is the whole library in a screenful. With arguments it calls a
+//! server of yours; see `cargo run --example inspect -- --help`, or:
 //!
 //! ```text
 //! cargo run --example inspect -- request initialize '{"protocolVersion":"2025-11-25",
@@ -66,7 +67,8 @@ fn main() -> ExitCode {
 fn demo() -> Result<(), Box<dyn Error>> {
     // What to run: this program, as its own child.
     let spec = ChildSpec::new(env::current_exe()?)?.with_arg(server::FLAG)?;
-    // How: where a progress notification names the call that it belongs to is part of MCP's dialect.
+    // How: where a progress notification names the call that it belongs to is part of MCP's
+    // dialect.
     let server = Options::new()
         .dialect(watch::mcp().route("notifications/progress", ["progressToken"]))
         .request_timeout(Duration::from_secs(5))
@@ -159,7 +161,8 @@ fn inspect(job: &Job) -> ExitCode {
         Ok(server) => thread::scope(|scope| {
             let watching = scope.spawn(|| watch::watch(&server));
             let all_well = act(&server, job);
-            // Ends the watching too, once it has shown what came. It has nothing to give, panics included.
+            // Ends the watching too, once it has shown what came. It has nothing to give, panics
+            // included.
             server.close();
             let _ = watching.join();
             let survived = server.survived();

@@ -1,7 +1,7 @@
 //! Output: answers to stdout, digit for digit as the peer wrote them, and notes to stderr.
 //!
-//! A result stays a [`RawValue`] from the pipe to the terminal: read as numbers, `1.00` and integers beyond
-//! 64 bits would come out changed. So the lines around it are written by hand.
+//! A result stays a [`RawValue`] from the pipe to the terminal: read as numbers, `1.00` and
+//! integers beyond 64 bits would come out changed. So the lines around it are written by hand.
 
 use std::fmt;
 use std::io::{self, Write};
@@ -10,7 +10,8 @@ use landline::{Delivery, Ended, Error, Exit, SpawnError, Step};
 use serde_json::json;
 use serde_json::value::RawValue;
 
-/// What a step came to, as a line that a program can read. `bool` in this file: whether all was well.
+/// What a step came to, as a line that a program can read. `bool` in this file: whether all was
+/// well.
 pub(crate) enum Line {
     Ok(Option<Box<RawValue>>),
     Failed(Error),
@@ -105,7 +106,8 @@ fn delivery(error: &Error) -> &'static str {
     }
 }
 
-/// Prints the answer of a single request: one JSON document for a program, or laid out for a person.
+/// Prints the answer of a single request: one JSON document for a program, or laid out for a
+/// person.
 pub(crate) fn answer(answer: landline::Result<Box<RawValue>>, json: bool) -> io::Result<bool> {
     match answer {
         Ok(result) if json => Line::Ok(Some(result)).print(),

@@ -142,7 +142,8 @@ fn unknown(name: &str) -> Line {
 }
 
 impl Step {
-    /// Reads a line. What is misspelt is an error: left out in silence, a limit would be missed too late.
+    /// Reads a line. What is misspelt is an error: left out in silence, a limit would be missed too
+    /// late.
     fn parse(line: &[u8]) -> Result<Self, String> {
         let mut members: BTreeMap<String, Box<RawValue>> = serde_json::from_slice(line)
             .map_err(|error| format!("a step is a JSON object on one line: {error}"))?;

@@ -1,7 +1,8 @@
-//! A small MCP server to call: a loop over stdin, which ends with it, and a thread for each `sleep`.
+//! A small MCP server to call: a loop over stdin, which ends with it, and a thread for each
+//! `sleep`.
 //!
-//! It speaks the revisions that begin with `initialize`, and 2026-07-28, which has no handshake and names
-//! its revision in each request. It is no part of the library and uses none of it.
+//! It speaks the revisions that begin with `initialize`, and 2026-07-28, which has no handshake and
+//! names its revision in each request. It is no part of the library and uses none of it.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -196,8 +197,8 @@ fn send(message: &Value) -> io::Result<()> {
     out.flush()
 }
 
-/// The calls of `sleep` by the text of their ids. What is kept of each is dropped to wake it up; what is
-/// kept of one that has answered does no harm, because an id is used once.
+/// The calls of `sleep` by the text of their ids. What is kept of each is dropped to wake it up;
+/// what is kept of one that has answered does no harm, because an id is used once.
 #[derive(Default)]
 struct Sleeps(HashMap<String, Sender<Infallible>>);
 

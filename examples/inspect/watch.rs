@@ -43,10 +43,11 @@ fn lsp() -> Dialect {
         .cancelled_requests("$/cancelRequest", "id", OnCancel::Reply { code: -32800 })
 }
 
-/// Shows on stderr what the server sends unasked, in the order in which it came, until the connection ends.
+/// Shows on stderr what the server sends unasked, in the order in which it came, until the
+/// connection ends.
 ///
-/// From a loop of our own and not from a handler, which the library does not hold up a close for: what came
-/// before the last answer is shown, however soon the end follows.
+/// From a loop of our own and not from a handler, which the library does not hold up a close for:
+/// what came before the last answer is shown, however soon the end follows.
 pub(crate) fn watch(server: &Connection) {
     loop {
         match server.next_incoming() {

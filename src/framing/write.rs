@@ -1,7 +1,8 @@
 //! One JSON text → one frame.
 //!
-//! The text is collected in one buffer, behind room for its header, so that the finished frame has not been copied and
-//! goes out with one write. Whatever the caller serialises, the frame has no raw line end in it.
+//! The text is collected in one buffer, behind room for its header, so that the finished frame has
+//! not been copied and goes out with one write. Whatever the caller serialises, the frame has no
+//! raw line end in it.
 
 use super::{FIRST_CAPACITY, Framing};
 use crate::scan::find_either;
@@ -30,7 +31,8 @@ impl FrameWriter {
         }
     }
 
-    /// Whether a write was refused, and the body lacks it, because it would have gone over the limit.
+    /// Whether a write was refused, and the body lacks it, because it would have gone over the
+    /// limit.
     pub(crate) fn over_limit(&self) -> bool {
         self.over_limit
     }
@@ -56,7 +58,8 @@ impl FrameWriter {
         }
         let room = header_room(self.framing);
         if has_below(&self.bytes[room..], 0x21) {
-            // JSON that the caller had in raw form may have blanks in it, or stand on several lines.
+            // JSON that the caller had in raw form may have blanks in it, or stand on several
+            // lines.
             let len = compact(&mut self.bytes[room..]);
             self.bytes.truncate(room + len);
             if has_below(&self.bytes[room..], 0x20) {
@@ -81,8 +84,8 @@ impl FrameWriter {
 }
 
 impl Write for FrameWriter {
-    /// Takes all of `bytes`, or nothing and remembers it: what follows a refused piece is refused too, so that no
-    /// serialiser that swallows errors leaves a text with a hole in it.
+    /// Takes all of `bytes`, or nothing and remembers it: what follows a refused piece is refused
+    /// too, so that no serialiser that swallows errors leaves a text with a hole in it.
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         if self.over_limit || bytes.len() > self.limit.saturating_sub(self.len()) {
             self.over_limit = true;
@@ -116,8 +119,8 @@ impl Encoded {
     }
 }
 
-/// The text is not whole, or has a raw control byte inside a string, which no JSON parser accepts and which could end
-/// the frame early.
+/// The text is not whole, or has a raw control byte inside a string, which no JSON parser accepts
+/// and which could end the frame early.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the text cannot be sent as one frame")]
 pub(crate) struct BreaksFraming;

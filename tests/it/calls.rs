@@ -23,7 +23,8 @@ fn p04_ten_thousand_answers_in_any_order_reach_their_64_callers() {
     const CALLS: u64 = 10_000;
     let (connection, mut script) = pair(&Options::new());
     let peer = thread::spawn(move || {
-        // All 64 callers stay in flight until the last request has come, so at least 32 can be held back.
+        // All 64 callers stay in flight until the last request has come, so at least 32 can be held
+        // back.
         let (mut held, mut random) = (Vec::new(), 0x2545_f491_4f6c_dd1d_u64);
         for come in 1..=CALLS {
             let request = script.recv();
@@ -52,7 +53,8 @@ fn p04_ten_thousand_answers_in_any_order_reach_their_64_callers() {
                     if n >= CALLS {
                         return made;
                     }
-                    // Some frames are larger than what the pipe takes at once: they must not interleave.
+                    // Some frames are larger than what the pipe takes at once: they must not
+                    // interleave.
                     let pad = "x".repeat(if n % 97 == 0 { 300_000 } else { 100 });
                     let answer: u64 = connection.request("echo", (n, pad)).unwrap();
                     assert_eq!(answer, n);

@@ -231,7 +231,8 @@ fn p13_a_call_that_is_given_up_in_the_queue_is_never_sent_nor_cancelled() {
     );
     dropped.cancel();
     forgotten.forget();
-    // The one that is being written may have run, and the peer is told behind it, ahead of the rest.
+    // The one that is being written may have run, and the peer is told behind it, ahead of the
+    // rest.
     let id = clog.id();
     drop(clog);
     assert_eq!(script.recv()["method"], "clog");

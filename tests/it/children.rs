@@ -119,7 +119,8 @@ fn p03_an_answer_that_is_in_the_pipe_is_delivered_and_the_rest_fails() {
     }
 }
 
-/// Lets nine threads wait for answers of a child that then dies of `exit`, and looks at what they get.
+/// Lets nine threads wait for answers of a child that then dies of `exit`, and looks at what they
+/// get.
 fn dies_under_nine_callers(server: &Connection, exit: Value, as_what: Exit) {
     let calls: Vec<Call> = (0..8).map(|_| server.start("hold", ()).unwrap()).collect();
     // Its answer says that the child has read all of them.

@@ -1,4 +1,5 @@
-//! The closing ladder, from every side: what each step ends, who may climb it, and what is left behind.
+//! The closing ladder, from every side: what each step ends, who may climb it, and what is left
+//! behind.
 
 use std::fs;
 use std::sync::{Arc, Mutex, mpsc};

@@ -15,7 +15,8 @@ use serde_json::{Value, json};
 
 use crate::support::{HANG, Script, eventually, guarded, methods, pair};
 
-/// Tells the test of everything it is told; blocks on what is called `block` until the test lets it go.
+/// Tells the test of everything it is told; blocks on what is called `block` until the test lets it
+/// go.
 struct Recorder {
     events: Sender<String>,
     gate: Mutex<Receiver<()>>,

@@ -1,5 +1,5 @@
-//! Programs that use the library, with habits of their own: each is a process of its own, and prints nothing
-//! but its own words.
+//! Programs that use the library, with habits of their own: each is a process of its own, and
+//! prints nothing but its own words.
 
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;

@@ -1,5 +1,5 @@
-//! Lenient in, strict out, and loud about it: what is survived, what is counted, and that garbage is never
-//! answered.
+//! Lenient in, strict out, and loud about it: what is survived, what is counted, and that garbage
+//! is never answered.
 
 use std::sync::{Mutex, mpsc};
 use std::time::Duration;

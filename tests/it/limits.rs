@@ -216,7 +216,8 @@ fn the_frame_limit_is_exact_for_what_goes_out() {
     assert_eq!(script.fence(&connection), [Value::Null; 0]);
 }
 
-/// How long a call takes whose answer has so many bytes, from the first of them to the decoded result.
+/// How long a call takes whose answer has so many bytes, from the first of them to the decoded
+/// result.
 fn time_of(bytes: usize) -> Duration {
     let (connection, mut script) = pair(&Options::new());
     let call = connection.start("m", ()).unwrap();
@@ -239,7 +240,8 @@ fn time_of(bytes: usize) -> Duration {
 #[expect(clippy::print_stdout, reason = "a measurement is there to be read")]
 fn an_answer_of_64_mib_arrives_and_time_is_linear_in_the_size() {
     time_of(64 << 20);
-    // Others use the machine too, so one pair that ran undisturbed is enough; quadratic time would be 16.
+    // Others use the machine too, so one pair that ran undisturbed is enough; quadratic time would
+    // be 16.
     let mut best = f64::MAX;
     for _ in 0..20 {
         let (small, large) = (time_of(8 << 20), time_of(32 << 20));

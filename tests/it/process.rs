@@ -34,8 +34,8 @@ pub(crate) fn serve(options: &Options) -> Connection {
     options.spawn(&peer::<&str>("serve", [])).unwrap()
 }
 
-/// Runs the helper program as a host and gives what it printed, having seen that it printed nothing else and
-/// ended well.
+/// Runs the helper program as a host and gives what it printed, having seen that it printed nothing
+/// else and ended well.
 pub(crate) fn host<A: AsRef<OsStr>>(role: &str, args: impl IntoIterator<Item = A>) -> Value {
     let mut command = peer(role, args).to_command();
     command.stdin(Stdio::null());

@@ -34,8 +34,9 @@ fn errno(error: &SpawnError) -> Option<i32> {
     source.raw_os_error()
 }
 
-/// A file with this text and mode. It is written by another process: one that is started at the same moment
-/// by another test would inherit an open descriptor, and a file that is open for writing cannot be run.
+/// A file with this text and mode. It is written by another process: one that is started at the
+/// same moment by another test would inherit an open descriptor, and a file that is open for
+/// writing cannot be run.
 fn write_file(path: &Path, text: &str, mode: &str) {
     let script = r#"printf %s "$1" >"$0" && chmod "$2" "$0""#;
     let status = Command::new("sh")

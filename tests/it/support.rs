@@ -1,4 +1,5 @@
-//! What the tests share: a peer by script over in-memory pairs, and a guard that only a hang reaches.
+//! What the tests share: a peer by script over in-memory pairs, and a guard that only a hang
+//! reaches.
 #![allow(unreachable_pub, reason = "whatever the other files need")]
 
 use std::io::{BufRead, BufReader, Read, Write};
@@ -64,9 +65,9 @@ impl Script {
         self.send(json!({"jsonrpc": "2.0", "id": request["id"], "result": result}));
     }
 
-    /// Makes a call and answers it, then another, and gives all that was written before the second. When the
-    /// first is answered, all that was sent to the connection before has been read, and whatever the reader
-    /// writes in reply goes ahead of the second.
+    /// Makes a call and answers it, then another, and gives all that was written before the second.
+    /// When the first is answered, all that was sent to the connection before has been read, and
+    /// whatever the reader writes in reply goes ahead of the second.
     pub fn fence(&mut self, connection: &Connection) -> Vec<Value> {
         let mut before = Vec::new();
         for _ in 0..2 {
@@ -83,8 +84,8 @@ impl Script {
         before
     }
 
-    /// Stops reading in the middle of a request that fills every buffer: whatever is sent now stays in the
-    /// queue.
+    /// Stops reading in the middle of a request that fills every buffer: whatever is sent now stays
+    /// in the queue.
     pub fn clog(&mut self, connection: &Connection) -> Call {
         let patient = CallOptions::new().timeout(Duration::MAX);
         let large = "x".repeat(4 << 20);

@@ -1,6 +1,7 @@
 //! The C library calls that make a process misbehave; std has none of them.
 //!
-//! They are declared by hand, since a program of the package cannot use what only its tests depend on.
+//! They are declared by hand, since a program of the package cannot use what only its tests depend
+//! on.
 #![allow(
     unsafe_code,
     reason = "plain numbers in and out, except where a block says more"

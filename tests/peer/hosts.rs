@@ -1,4 +1,5 @@
-//! Programs that use the library: what a test cannot see from a process that runs other tests beside it.
+//! Programs that use the library: what a test cannot see from a process that runs other tests
+//! beside it.
 //!
 //! Each prints one JSON value on stdout when it is done, and nothing else; stderr stays empty.
 
@@ -38,8 +39,8 @@ pub(crate) fn rounds(args: &[OsString]) {
     report(json!({"odd": odd, "before": before, "after": settled(), "children": has_children()}));
 }
 
-/// N: so many times lets a server die while its child, in a session of its own, keeps the pipes; closes; and
-/// then ends that child.
+/// N: so many times lets a server die while its child, in a session of its own, keeps the pipes;
+/// closes; and then ends that child.
 pub(crate) fn strays(args: &[OsString]) {
     let (mut held, mut before) = (0, None);
     for _ in 0..number(&args[0]) {
@@ -146,7 +147,8 @@ pub(crate) fn sigchld_ignored(_: &[OsString]) {
     }));
 }
 
-/// Ignores SIGCHLD and starts a program that is missing with a hook set, which std answers with a panic.
+/// Ignores SIGCHLD and starts a program that is missing with a hook set, which std answers with a
+/// panic.
 pub(crate) fn sigchld_hook(_: &[OsString]) {
     c::ignore_signal(c::SIGCHLD);
     let mut command = Command::new("landline-no-such-program");

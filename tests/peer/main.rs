@@ -1,8 +1,9 @@
 //! The child of the tests: `landline-peer ROLE [ARG...]`.
 //!
-//! `serve` is a server that does what its calls say, see `server.rs`; the other servers differ from it in how
-//! they start or end. The `host_` roles, in `hosts.rs`, are the other side: programs that use the library
-//! where a test needs a whole process of its own for that. A wrong use panics, which a test then sees.
+//! `serve` is a server that does what its calls say, see `server.rs`; the other servers differ from
+//! it in how they start or end. The `host_` roles, in `hosts.rs`, are the other side: programs that
+//! use the library where a test needs a whole process of its own for that. A wrong use panics,
+//! which a test then sees.
 #![allow(clippy::unwrap_used, reason = "a test may unwrap")]
 
 mod c;

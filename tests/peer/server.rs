@@ -1,6 +1,7 @@
 //! A server that speaks JSON-RPC over lines and does what its calls say.
 //!
-//! Each method is a way to behave, so that a test reads from top to bottom what its child does and when.
+//! Each method is a way to behave, so that a test reads from top to bottom what its child does and
+//! when.
 
 use std::env;
 use std::io::{self, BufRead, Write};
@@ -91,7 +92,8 @@ fn who(server: &mut Server, call: &Value) {
     server.answer(call, who);
 }
 
-/// `release`: answers so many calls held. `stderr`: says that. Then dies of `signal` or exits with `code`.
+/// `release`: answers so many calls held. `stderr`: says that. Then dies of `signal` or exits with
+/// `code`.
 fn exit_now(server: &mut Server, call: &Value) {
     let params = &call["params"];
     server.release(count(&params["release"]));
@@ -120,8 +122,8 @@ fn lines(server: &mut Server, call: &Value) {
     server.answer(call, Value::Null);
 }
 
-/// Starts a child of its own that keeps all pipes open and ignores SIGTERM, in a `session` of its own if that
-/// is true, and answers with its pid.
+/// Starts a child of its own that keeps all pipes open and ignores SIGTERM, in a `session` of its
+/// own if that is true, and answers with its pid.
 #[expect(
     clippy::zombie_processes,
     reason = "it is to outlive this process or be killed with it"
@@ -140,8 +142,8 @@ fn stop_reading(server: &mut Server, call: &Value) {
     linger();
 }
 
-/// Closes its stdin and answers; when there is a file named `until`, answers what it holds; then exits with
-/// `code` if there is one, and lives on otherwise.
+/// Closes its stdin and answers; when there is a file named `until`, answers what it holds; then
+/// exits with `code` if there is one, and lives on otherwise.
 fn close_input(server: &mut Server, call: &Value) {
     let params = &call["params"];
     c::close_fd(0);
@@ -154,8 +156,8 @@ fn close_input(server: &mut Server, call: &Value) {
     linger();
 }
 
-/// Says `stderr`, closes its stdout, then says `late` and exits with `code` if there is one, and otherwise
-/// serves a client that it can no longer tell anything.
+/// Says `stderr`, closes its stdout, then says `late` and exits with `code` if there is one, and
+/// otherwise serves a client that it can no longer tell anything.
 fn close_output(server: &mut Server, call: &Value) {
     let params = &call["params"];
     if let Some(words) = params["stderr"].as_str() {
