@@ -17,7 +17,7 @@ use serde_core::de::DeserializeOwned;
 use crate::cancel::{CancelToken, Cancellable};
 use crate::clocks::{Due, Mark};
 use crate::error::{AnswerFault, Delivery, Error, Limit, Result};
-use crate::json::decode;
+use crate::json::{Decoded, decode};
 use crate::link::{CallEnd, Inbox, Link};
 use crate::mailbox::Post;
 use crate::message::{EncodeError, Notification};
@@ -125,7 +125,8 @@ enum State {
     Pending,
     /// The end has come and was not taken yet.
     Ended(CallEnd),
-    Taken,
+    /// It was taken, and said this of the peer.
+    Taken(Delivery),
 }
 
 impl Call {
@@ -212,7 +213,7 @@ impl Call {
                 after: self.total,
                 delivery,
             },
-            Refused::Closed => CallEnd::Closed(self.link.closed_here_at_least(), delivery),
+            Refused::Closed => CallEnd::Closed(self.link.why_closed(), delivery),
         };
         Err(self.failure(end))
     }
@@ -396,6 +397,7 @@ impl Call {
                         && !self.inbox.has_ended()
                         && self.run_out(Limit::Total, self.total)
                     {
+                        self.link.counters.dropped_notifications.bump();
                         return Some(Update::Ended);
                     }
                     self.heard = self.link.clocks.mark();
@@ -470,17 +472,23 @@ impl Call {
     }
 
     fn take<R: DeserializeOwned>(&mut self) -> Result<R> {
-        let end = match std::mem::replace(&mut self.state, State::Taken) {
+        let answered = State::Taken(Delivery::Answered);
+        let end = match std::mem::replace(&mut self.state, answered) {
             State::Ended(CallEnd::Result(raw)) => match decode(&raw) {
-                Ok(result) => return Ok(result),
+                Ok(Decoded { value, repaired }) => {
+                    self.link.counters.repaired_text.add(u64::from(repaired));
+                    return Ok(value);
+                }
                 Err(error) => CallEnd::Unusable(AnswerFault::Decode(error)),
             },
             State::Ended(end) => end,
-            State::Starting | State::Pending | State::Taken => {
-                CallEnd::Unusable(AnswerFault::Taken)
-            }
+            State::Taken(delivery) => CallEnd::Unusable(AnswerFault::Taken { delivery }),
+            // Nobody takes an end that has not come.
+            State::Starting | State::Pending => CallEnd::Unusable(AnswerFault::Empty),
         };
-        Err(self.failure(end))
+        let error = self.failure(end);
+        self.state = State::Taken(error.delivery());
+        Err(error)
     }
 
     fn failure(&self, end: CallEnd) -> Error {
@@ -489,7 +497,9 @@ impl Call {
             // A result is no failure; only `take` makes one of it, and it never comes here.
             CallEnd::Result(_) => Error::Answer {
                 method,
-                fault: Box::new(AnswerFault::Taken),
+                fault: Box::new(AnswerFault::Taken {
+                    delivery: Delivery::Answered,
+                }),
             },
             CallEnd::Rpc(error) => Error::Rpc {
                 method,
@@ -524,7 +534,7 @@ impl Drop for Call {
             State::Starting => drop(self.link.retract(self.id)),
             // Whether it was sent is of no interest any more.
             State::Pending => drop(self.link.give_up(self.id, self.quiet)),
-            State::Ended(_) | State::Taken => {}
+            State::Ended(_) | State::Taken(_) => {}
         }
     }
 }

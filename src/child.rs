@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex};
 use std::time::{Duration, Instant};
 
-use crate::quote::clean_bytes;
+use crate::quote::{clean_bytes, whole_words};
 use crate::sync::{after, lock, survive, wait_until};
 use crate::sys::{Sighting, Signal, sight, signal_tree};
 
@@ -94,7 +94,8 @@ impl fmt::Display for Exit {
 pub enum Step {
     /// It had ended before closing began.
     AlreadyEnded,
-    /// It ended after its stdin was closed: the way every well-behaved server ends.
+    /// It ended in the wait after the close of its stdin: the way every well-behaved server ends.
+    /// The stdin of one that reads nothing is closed once it reads what is still in the pipe.
     StdinClosed,
     /// It ended after SIGTERM.
     Terminated,
@@ -394,6 +395,8 @@ pub(crate) struct Tail {
 #[derive(Debug, Default)]
 struct TailState {
     bytes: VecDeque<u8>,
+    /// Whether the first byte stands inside a line whose beginning is gone.
+    cut: bool,
     ended: bool,
 }
 
@@ -445,15 +448,26 @@ impl Tail {
         }
     }
 
+    /// What was kept. A line whose beginning is gone is left out: what is left of it can be the end of
+    /// a secret.
     pub(crate) fn bytes(&self) -> Vec<u8> {
-        lock(&self.state).bytes.iter().copied().collect()
+        let state = lock(&self.state);
+        let bytes: Vec<u8> = state.bytes.iter().copied().collect();
+        if state.cut {
+            whole_words(&bytes).to_vec()
+        } else {
+            bytes
+        }
     }
 
     fn push(&self, bytes: &[u8]) {
-        let kept = &bytes[bytes.len().saturating_sub(self.limit)..];
+        let (gone, kept) = bytes.split_at(bytes.len().saturating_sub(self.limit));
         let mut state = lock(&self.state);
         let excess = (state.bytes.len() + kept.len()).saturating_sub(self.limit);
-        state.bytes.drain(..excess);
+        let last_gone = state.bytes.drain(..excess).next_back();
+        if let Some(last) = gone.last().copied().or(last_gone) {
+            state.cut = last != b'\n';
+        }
         state.bytes.extend(kept);
     }
 }

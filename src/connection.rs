@@ -1,34 +1,27 @@
 //! The connection: its start, its threads, and its end.
 //!
-//! Takes [`Options`] and a child, or any pair of streams, and gives a [`Connection`]. The reader
-//! finds out whose each message is and moves it there; it runs no user code and waits for nobody.
-//! The writer writes what the queue gives it. Both own what they work on and end by themselves when
-//! their pipe does.
+//! Takes [`Options`] and a child, or any pair of streams, and gives a [`Connection`]. Each thread owns
+//! what it works on and ends by itself when its pipe or queue does; nothing here waits for one
+//! without a bound.
 
-use std::io::{self, BufReader, Read, Write};
+use std::io::{self, Read, Write};
 use std::ops::Deref;
 use std::process::Command;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::child::{Child, SpawnError, Tail};
-use crate::dialect::{Arrays, Dialect};
 use crate::dispatch::{Dispatcher, Incoming};
-use crate::error::AnswerFault;
-use crate::framing::{Frame, FrameReader};
-use crate::json::{elements, member};
-use crate::link::{CallEnd, Link};
-use crate::message::{
-    AnswerId, Encoder, Id, Message, Notification, Outcome, Parsed, RpcError, parse, reply, text,
-};
+use crate::framing::FrameReader;
+use crate::link::Link;
+use crate::message::Encoder;
 use crate::options::Options;
 use crate::outbox::Outbox;
 use crate::peer::Peer;
-use crate::request::Batch;
-use crate::scan::{Scanner, Sighting};
+use crate::reader::Reader;
 use crate::spec::ChildSpec;
-use crate::sync::{after, survive};
-use crate::sys::block_sigpipe;
+use crate::sync::after;
+use crate::writer::write_frames;
 
 /// A connection to a peer that speaks JSON-RPC 2.0, and the owner of its process and threads.
 ///
@@ -140,16 +133,13 @@ impl Options {
     /// The process did not start: see [`SpawnError`].
     pub fn spawn_command(&self, mut command: Command) -> Result<Connection, SpawnError> {
         let (child, pipes) = Child::spawn(&mut command, self.group, self.stderr)?;
-        let stderr = pipes
-            .stderr
-            .map(|pipe| Box::new(pipe) as Box<dyn Read + Send>);
-        self.start(
-            Some(child),
-            Box::new(pipes.stdout),
-            Box::new(pipes.stdin),
-            stderr,
-        )
-        .map_err(|source| SpawnError::thread_refused(command.get_program().to_owned(), source))
+        let streams = Streams {
+            reader: Box::new(pipes.stdout),
+            writer: Box::new(pipes.stdin),
+            stderr: pipes.stderr.map(|pipe| Box::new(pipe) as _),
+        };
+        self.start(Some(child), streams)
+            .map_err(|source| SpawnError::thread_refused(command.get_program().to_owned(), source))
     }
 
     /// Connects to a peer that is no child: any pair of streams. Closing drops the writer, which
@@ -185,315 +175,74 @@ impl Options {
         reader: impl Read + Send + 'static,
         writer: impl Write + Send + 'static,
     ) -> io::Result<Connection> {
-        self.start(None, Box::new(reader), Box::new(writer), None)
+        let streams = Streams {
+            reader: Box::new(reader),
+            writer: Box::new(writer),
+            stderr: None,
+        };
+        self.start(None, streams)
     }
 
-    fn start(
-        &self,
-        child: Option<Child>,
-        reader: Box<dyn Read + Send>,
-        writer: Box<dyn Write + Send>,
-        stderr: Option<Box<dyn Read + Send>>,
-    ) -> io::Result<Connection> {
+    fn start(&self, child: Option<Child>, streams: Streams) -> io::Result<Connection> {
         let encoder = Encoder {
             framing: self.framing,
             limit: self.frame_limit,
         };
-        let outbox = Outbox::new(self.outgoing_limit, self.limits.replies);
-        let tail = stderr
-            .as_ref()
-            .map(|_| Arc::new(Tail::new(self.stderr_tail)));
-        let dialect = self.dialect.clone();
         let link = Arc::new(Link::new(
             encoder,
             self.limits,
-            outbox,
-            dialect,
+            Outbox::new(self.outgoing_limit, self.limits.replies),
+            self.dialect.clone(),
             child,
-            tail.clone(),
+            streams
+                .stderr
+                .is_some()
+                .then(|| Tail::new(self.stderr_tail)),
         ));
-        let dispatcher = Dispatcher::new(link.clone(), self.taker(), self.on_stderr.clone());
-        // From here on, a refused thread drops the connection, which ends the child.
-        let connection = Connection {
-            dispatcher: dispatcher.clone(),
-        };
-
-        if dispatcher.needs_thread() {
-            let dispatcher = dispatcher.clone();
-            link.dispatch_thread
-                .hire("landline-dispatch", move || dispatcher.dispatch())?;
-        }
-        match (stderr, tail) {
-            (Some(pipe), Some(tail)) => {
-                let dispatcher = dispatcher.clone();
-                link.io_threads.hire("landline-stderr", move || {
-                    let wanted = dispatcher.wants_lines();
-                    tail.drain(pipe, wanted.then_some(|line| dispatcher.line(line)));
-                    dispatcher.lines_ended();
-                })?;
-            }
-            _ => dispatcher.lines_ended(),
-        }
-        let writing = link.clone();
-        link.io_threads
-            .hire("landline-writer", move || write_frames(&writing, writer))?;
+        let dispatcher = Dispatcher::new(link, self.taker(), self.on_stderr.clone());
         let frames = FrameReader::new(self.framing, self.frame_limit);
-        let reading = Reader {
-            link: link.clone(),
-            dispatcher,
-        };
-        link.io_threads
-            .hire("landline-reader", move || reading.run(frames, reader))?;
+        // From here on, a refused thread drops the connection, which ends the child.
+        let connection = Connection { dispatcher };
+        start_threads(&connection.dispatcher, frames, streams)?;
         Ok(connection)
     }
 }
 
-/// Writes what the queue gives, each frame in one `write`, until the queue or the pipe ends; then
-/// the pipe is dropped, which tells the peer of the end.
-fn write_frames(link: &Link, mut writer: Box<dyn Write + Send>) {
-    block_sigpipe();
-    while let Some(out) = link.outbox.take() {
-        let written = using(|| {
-            writer.write_all(out.frame.as_bytes())?;
-            writer.flush()
-        });
-        if let Err(error) = written {
-            drop(writer);
-            return link.input_ended(error, out.call);
-        }
-    }
+/// The pipes of a child, or what stands for them.
+struct Streams {
+    reader: Box<dyn Read + Send>,
+    writer: Box<dyn Write + Send>,
+    stderr: Option<Box<dyn Read + Send>>,
 }
 
-/// Uses a stream of the caller's; its panic is a failure like any other, and must not take the
-/// thread away that all calls depend on.
-fn using<T>(stream: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
-    survive(stream).unwrap_or_else(|| Err(io::Error::other("the stream panicked")))
+fn start_threads(
+    dispatcher: &Arc<Dispatcher>,
+    frames: FrameReader,
+    streams: Streams,
+) -> io::Result<()> {
+    let link = dispatcher.peer().link.clone();
+    if dispatcher.needs_thread() {
+        let dispatcher = dispatcher.clone();
+        link.dispatch_thread
+            .hire("landline-dispatch", move || dispatcher.dispatch())?;
+    }
+    match streams.stderr {
+        Some(pipe) => {
+            let dispatcher = dispatcher.clone();
+            link.io_threads
+                .hire("landline-stderr", move || dispatcher.drain_stderr(pipe))?;
+        }
+        None => dispatcher.lines_ended(),
+    }
+    let writing = link.clone();
+    link.io_threads.hire("landline-writer", move || {
+        write_frames(&writing, streams.writer);
+    })?;
+    let reader = Reader {
+        link: link.clone(),
+        dispatcher: dispatcher.clone(),
+    };
+    link.io_threads.hire("landline-reader", move || {
+        reader.run(frames, streams.reader)
+    })
 }
-
-/// What the reader thread owns.
-struct Reader {
-    link: Arc<Link>,
-    dispatcher: Arc<Dispatcher>,
-}
-
-/// Counts the reads of a stream, so that a caller who looks can tell whether anything still comes.
-struct Counted {
-    inner: Box<dyn Read + Send>,
-    link: Arc<Link>,
-}
-
-impl Read for Counted {
-    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
-        self.link.note_read();
-        let read = using(|| self.inner.read(buf));
-        self.link.note_read();
-        read
-    }
-}
-
-impl Reader {
-    fn run(&self, mut frames: FrameReader, inner: Box<dyn Read + Send>) {
-        let mut input = BufReader::with_capacity(
-            BUFFER,
-            Counted {
-                inner,
-                link: self.link.clone(),
-            },
-        );
-        let error = loop {
-            match frames.next(&mut input) {
-                Ok(Some(frame)) if !self.link.has_ended() => self.frame(frame),
-                Ok(Some(_)) | Ok(None) => break None,
-                Err(error) => break Some(error),
-            }
-        };
-        self.link.output_ended(error);
-        // A peer that still writes must not be stopped by a full pipe on its way to its end.
-        let _ = io::copy(&mut input, &mut io::sink());
-        if let Some(child) = &self.link.child {
-            child.wait();
-        }
-    }
-
-    fn frame(&self, frame: Frame<'_>) {
-        let counters = &self.link.counters;
-        match frame {
-            Frame::Body(bytes) => self.body(bytes),
-            Frame::Stray(line) => counters.stray(line),
-            Frame::Oversized {
-                len,
-                head,
-                sightings,
-            } => {
-                counters.oversized_frames.bump();
-                let limit = self.link.encoder.limit;
-                if !self.fail_named(&sightings, || AnswerFault::TooLarge { len, limit }) {
-                    counters.quote(head);
-                }
-                sightings
-                    .iter()
-                    .for_each(|sighting| self.refuse_oversized(sighting));
-            }
-            Frame::Cut { head, sightings } => {
-                if !self.fail_named(&sightings, || AnswerFault::Malformed) {
-                    counters.stray(head);
-                }
-            }
-        }
-    }
-
-    fn body(&self, bytes: &[u8]) {
-        let counters = &self.link.counters;
-        let (text, repaired) = text(bytes);
-        if let Some(parsed) = parse(&text) {
-            counters.repaired_text.add(u64::from(repaired));
-            return self.message(parsed, &text, None);
-        }
-        let dialect = self.link.dialect();
-        if let Some(elements) =
-            elements(&text, MAX_ELEMENTS).filter(|_| dialect.arrays != Arrays::Refuse)
-        {
-            counters.repaired_text.add(u64::from(repaired));
-            let batch = (dialect.arrays == Arrays::Batch).then(|| Batch::new(&self.link));
-            counters.deviations.add(u64::from(batch.is_none()));
-            for element in elements {
-                match parse(element.get()) {
-                    Some(parsed) => self.message(parsed, element.get(), batch.as_ref()),
-                    None => self.unreadable(element.get().as_bytes()),
-                }
-            }
-            return;
-        }
-        // A log line without its line end may stand before a message.
-        let glued = text.find(GLUED).filter(|at| *at > 0);
-        if let Some((at, parsed)) = glued.and_then(|at| Some((at, parse(&text[at..])?))) {
-            counters.repaired_text.add(u64::from(repaired));
-            counters.stray(&text.as_bytes()[..at]);
-            counters.deviations.bump();
-            return self.message(parsed, &text[at..], None);
-        }
-        self.unreadable(bytes);
-    }
-
-    /// Text that is no message: it may still name the call that it should have answered.
-    fn unreadable(&self, bytes: &[u8]) {
-        let mut scanner = Scanner::new();
-        scanner.feed(bytes);
-        if !self.fail_named(&scanner.finish(), || AnswerFault::Malformed) {
-            self.link.counters.stray(bytes);
-        }
-    }
-
-    fn message(&self, parsed: Parsed, text: &str, batch: Option<&Arc<Batch>>) {
-        let link = &self.link;
-        link.note_message();
-        link.counters.deviations.add(parsed.deviations);
-        match parsed.message {
-            Message::Response { id, outcome } => {
-                let inbox = match (id, &outcome) {
-                    (Some(id), _) => link.take_answered(id.call),
-                    (None, Outcome::Error(_)) if link.dialect().lone_errors => link.take_lone(),
-                    (None, _) => None,
-                };
-                if let Some(inbox) = inbox {
-                    inbox.end(match outcome {
-                        Outcome::Result(raw) => CallEnd::Result(raw),
-                        Outcome::Error(error) => CallEnd::Rpc(error),
-                        Outcome::Neither => CallEnd::Unusable(AnswerFault::Empty),
-                    });
-                } else if id.is_none() {
-                    link.counters.unknown_answers.bump();
-                    link.counters.quote(text.as_bytes());
-                }
-            }
-            Message::Notification(notification) => self.notification(notification, &link.dialect()),
-            Message::Request { id, method, params } => {
-                self.dispatcher
-                    .request(id, method, params, batch.cloned(), &link.dialect());
-            }
-        }
-    }
-
-    fn notification(&self, notification: Notification, dialect: &Dialect) {
-        if let Some((cancel, _)) = &dialect.cancelled_requests {
-            if notification.method == cancel.method {
-                let id = notification
-                    .params()
-                    .and_then(|params| member(params, &[&cancel.member]));
-                if let Some(id) = id.and_then(|id| Id::from_json(id.get())) {
-                    self.dispatcher.withdrawn(&id);
-                }
-                return;
-            }
-        }
-        for route in &dialect.routes {
-            if route
-                .method
-                .as_ref()
-                .is_some_and(|method| *method != notification.method)
-            {
-                continue;
-            }
-            let named = notification
-                .params()
-                .and_then(|params| member(params, &route.path));
-            let call = named.and_then(|id| AnswerId::from_json(id.get()));
-            if let Some(inbox) = call.and_then(|id| self.link.pending(id.call)) {
-                let cost = notification.cost();
-                let dropped = inbox.push(notification, cost);
-                return self.link.counters.dropped_notifications.add(dropped);
-            }
-        }
-        self.dispatcher.notification(notification);
-    }
-
-    /// Fails the pending calls that a frame which cannot be read names: it has the id of one, no
-    /// method, and looks like an answer. `false`: it names none.
-    fn fail_named(&self, sightings: &[Sighting], fault: impl Fn() -> AnswerFault) -> bool {
-        let mut named = false;
-        for sighting in sightings {
-            if sighting.method || !(sighting.jsonrpc || sighting.result || sighting.error) {
-                continue;
-            }
-            let id = sighting.id.as_deref().and_then(AnswerId::from_json);
-            if let Some(inbox) = id.and_then(|id| self.link.retract(id.call)) {
-                inbox.end(CallEnd::Unusable(fault()));
-                named = true;
-            }
-        }
-        named
-    }
-
-    /// Answers a request of the peer that was too large to be read: it must not wait for nothing.
-    fn refuse_oversized(&self, sighting: &Sighting) {
-        let id = sighting
-            .id
-            .as_deref()
-            .filter(|_| sighting.method && sighting.jsonrpc);
-        let Some(id) = id.and_then(Id::from_json) else {
-            return;
-        };
-        if !self.link.dialect().answers_requests {
-            return self.link.counters.unanswered_requests.bump();
-        }
-        self.link.counters.refused_requests.bump();
-        let error = RpcError::new(
-            RpcError::INVALID_REQUEST,
-            "the request is over the frame limit",
-        );
-        if let Ok(json) = reply(&id, Err::<&(), _>(&error)) {
-            self.link.reply(&json);
-        }
-    }
-}
-
-// A pipe's own capacity on Linux: one read empties it.
-const BUFFER: usize = 64 << 10;
-
-// Messages in one array: far more than calls in flight, and little enough to keep their places. A
-// longer array is stray text, but for the calls that its first elements name.
-const MAX_ELEMENTS: usize = 1 << 16;
-
-// How a message begins that may stand behind other text on its line; every JSON encoder in the
-// field writes the version first and without blanks.
-const GLUED: &str = r#"{"jsonrpc""#;

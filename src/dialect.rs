@@ -184,4 +184,19 @@ impl Dialect {
         self.lone_errors = accept;
         self
     }
+
+    pub(crate) fn on_cancel(&self) -> OnCancel {
+        self.cancelled_requests
+            .as_ref()
+            .map_or(OnCancel::NoReply, |(_, then)| *then)
+    }
+
+    /// The result with which a method is answered at once.
+    pub(crate) fn answer_to(&self, method: &str) -> Option<&Value> {
+        let found = self
+            .answered_at_once
+            .iter()
+            .find(|(at_once, _)| at_once == method);
+        found.map(|(_, result)| result)
+    }
 }

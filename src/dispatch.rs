@@ -8,24 +8,23 @@
 use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::fmt;
+use std::io::Read;
 use std::sync::{Arc, Condvar, Mutex, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Select, never};
 use serde_json::Value;
-use serde_json::value::RawValue;
 
 use crate::call::Looks;
-use crate::dialect::{Dialect, OnCancel};
 use crate::error::Closed;
 use crate::link::Link;
 use crate::mailbox::{Mailbox, Post};
 use crate::message::{Id, Notification, RpcError};
 use crate::peer::Peer;
-use crate::request::{Batch, Request, Responder, Ticket};
+use crate::request::{Request, Responder, Ticket};
 use crate::survived::Counters;
-use crate::sync::{Signal, earlier, lock, survive, wait_until};
+use crate::sync::{Event, earlier, lock, survive, wait_until};
 
 /// Takes what the peer sends unasked.
 ///
@@ -166,17 +165,22 @@ impl Dispatcher {
         matches!(self.taker, Taker::Handler(_)) || self.on_stderr.is_some()
     }
 
-    pub(crate) fn wants_lines(&self) -> bool {
-        self.on_stderr.is_some()
-    }
-
     // From the reader and the stderr thread; none of these blocks or runs user code.
 
-    pub(crate) fn line(&self, line: String) {
+    /// The stderr thread's work: keeps the tail, and queues each line for the callback if there is
+    /// one.
+    pub(crate) fn drain_stderr(&self, pipe: Box<dyn Read + Send>) {
+        if let Some(tail) = &self.peer.link.tail {
+            let on_line = self.on_stderr.as_ref().map(|_| |line| self.line(line));
+            tail.drain(pipe, on_line);
+        }
+        self.lines_ended();
+    }
+
+    fn line(&self, line: String) {
         let cost = line.len() + size_of::<String>();
-        self.counters()
-            .dropped_stderr_lines
-            .add(self.lines.push(line, cost));
+        let dropped = self.lines.push(line, cost);
+        self.counters().dropped_stderr_lines.add(dropped);
     }
 
     pub(crate) fn lines_ended(&self) {
@@ -196,38 +200,11 @@ impl Dispatcher {
         self.counters().dropped_notifications.add(dropped);
     }
 
-    /// Takes in a request; `batch` collects the replies of its array.
-    pub(crate) fn request(
-        self: &Arc<Self>,
-        id: Id,
-        method: String,
-        params: Option<Box<RawValue>>,
-        batch: Option<Arc<Batch>>,
-        dialect: &Dialect,
-    ) {
-        if !dialect.answers_requests {
-            return self.counters().unanswered_requests.bump();
-        }
-        let on_cancel = dialect
-            .cancelled_requests
-            .as_ref()
-            .map_or(OnCancel::NoReply, |(_, then)| *then);
-        let (request, responder) =
-            Request::new(&self.peer.link, id, method, params, batch, on_cancel);
-        let at_once = dialect
-            .answered_at_once
-            .iter()
-            .find(|(method, _)| method == request.method());
-        if let Some((_, result)) = at_once {
-            return responder.answer(Ok(result.clone()));
-        }
-        let refuse = |responder: Responder, error| {
-            self.counters().refused_requests.bump();
-            responder.answer(Err(error));
-        };
-        let has_handler = match &self.taker {
+    /// Takes in a request: it is refused, starts, or waits.
+    pub(crate) fn request(self: &Arc<Self>, request: Request, responder: Responder) {
+        let has_handler = match self.taker {
             Taker::Nobody => {
-                return refuse(responder, RpcError::method_not_found(request.method()));
+                return self.refuse(responder, RpcError::method_not_found(request.method()));
             }
             Taker::Handler(_) => true,
             Taker::Queue => false,
@@ -235,40 +212,39 @@ impl Dispatcher {
         let cost = request.cost();
         let mut requests = lock(&self.requests);
         requests.open.retain(|ticket| ticket.strong_count() > 0);
-        if has_handler && requests.running < MAX_RUNNING {
-            requests.open.push(Arc::downgrade(request.ticket()));
-            requests.running += 1;
-            let after = requests.notified;
-            drop(requests);
-            return self.start(Job {
-                request,
-                responder,
-                came: Instant::now(),
-                after,
-            });
-        }
-        if !requests.has_room(cost) {
+        let starts = has_handler && requests.running < MAX_RUNNING;
+        if !starts && !requests.has_room(cost) {
             drop(requests);
             let error = RpcError::new(RpcError::INTERNAL_ERROR, "too many requests are waiting");
-            return refuse(responder, error);
+            return self.refuse(responder, error);
         }
         requests.open.push(Arc::downgrade(request.ticket()));
+        let job = Job {
+            request,
+            responder,
+            came: Instant::now(),
+            after: requests.notified,
+        };
+        if starts {
+            requests.running += 1;
+            drop(requests);
+            return self.start(job);
+        }
         requests.waiting_count += 1;
         requests.waiting_bytes += cost;
         if has_handler {
-            let after = requests.notified;
-            requests.waiting.push_back(Job {
-                request,
-                responder,
-                came: Instant::now(),
-                after,
-            });
+            requests.waiting.push_back(job);
         } else {
             drop(requests);
-            // It costs nothing there because it is bounded here, and must never be dropped
-            // silently.
-            self.backlog.push(Incoming::Request(request, responder), 0);
+            // It costs nothing there because it is bounded here, and must never be dropped silently.
+            let incoming = Incoming::Request(job.request, job.responder);
+            self.backlog.push(incoming, 0);
         }
+    }
+
+    fn refuse(&self, responder: Responder, error: RpcError) {
+        self.counters().refused_requests.bump();
+        responder.answer(Err(error));
     }
 
     /// Marks a request as withdrawn by the peer; one that is unknown or answered is ignored. One
@@ -278,7 +254,7 @@ impl Dispatcher {
         // The first that is meant; a peer that reuses ids withdraws its oldest.
         let mut open = requests.open.iter().filter_map(Weak::upgrade);
         let Some(ticket) = open.find(|ticket| ticket.withdraw(id)) else {
-            return;
+            return self.counters().unknown_withdrawals.bump();
         };
         let is_it = |job: &Job| Arc::ptr_eq(job.request.ticket(), &ticket);
         let at = requests.waiting.iter().position(is_it);
@@ -458,7 +434,7 @@ impl Dispatcher {
                 None => {}
             }
             if ended {
-                return Some(Incoming::Closed(link.closed_here_at_least()));
+                return Some(Incoming::Closed(link.why_closed()));
             }
             let now = Instant::now();
             if until.is_some_and(|until| until <= now) {
@@ -476,7 +452,7 @@ impl Dispatcher {
         &self,
         to_backlog: bool,
         to_lines: bool,
-        signal: &Signal,
+        signal: &Event,
         until: Option<Instant>,
     ) -> bool {
         let never = never();

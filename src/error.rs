@@ -14,7 +14,7 @@ use std::time::Duration;
 use crate::child::Exit;
 use crate::framing::FrameError;
 use crate::message::{EncodeError, RpcError};
-use crate::quote::{clean, clean_bytes};
+use crate::quote::{clean, clean_bytes, whole_words};
 
 /// A `Result` with this crate's [`Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -94,7 +94,11 @@ impl Error {
     /// Says what the peer can have seen of the call; a caller decides by it whether to try again.
     pub fn delivery(&self) -> Delivery {
         match self {
-            Error::Rpc { .. } | Error::Answer { .. } => Delivery::Answered,
+            Error::Rpc { .. } => Delivery::Answered,
+            Error::Answer { fault, .. } => match **fault {
+                AnswerFault::Taken { delivery } => delivery,
+                _ => Delivery::Answered,
+            },
             Error::Timeout { detail, .. } => detail.delivery,
             Error::Cancelled { delivery, .. } | Error::Closed { delivery, .. } => *delivery,
             Error::Encode { .. } => Delivery::NotSent,
@@ -238,7 +242,10 @@ pub enum AnswerFault {
     Empty,
     /// It was taken by an earlier wait for the same call.
     #[error("it was taken before")]
-    Taken,
+    Taken {
+        /// What the peer can have seen of the call, as that wait told it.
+        delivery: Delivery,
+    },
     /// Its result is not of the type that the caller asked for.
     #[error("its result is not of the type asked for: {}", clean(&_0.to_string()))]
     Decode(serde_json::Error),
@@ -343,9 +350,13 @@ fn write_quotes(f: &mut fmt::Formatter<'_>, stray_lines: &[String], stderr: &[u8
     Ok(())
 }
 
-/// The end of a tail as text.
+/// The end of a tail as text, without a line cut at its beginning.
 fn shown(stderr: &[u8]) -> String {
-    clean_bytes(&stderr[stderr.len().saturating_sub(SHOWN_STDERR)..])
+    let (gone, end) = stderr.split_at(stderr.len().saturating_sub(SHOWN_STDERR));
+    match gone.last() {
+        None | Some(b'\n') => clean_bytes(end),
+        Some(_) => clean_bytes(whole_words(end)),
+    }
 }
 
 // A screenful: the whole tail has its own accessor.

@@ -96,9 +96,12 @@ pub enum FrameError {
 /// What was read.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Frame<'a> {
-    /// One text, without byte order mark, NULs and surrounding blanks. Never empty in lines: an
-    /// empty line is a keep-alive.
-    Body(&'a [u8]),
+    /// One text, without what stood around it. Never empty in lines: an empty line is a keep-alive.
+    Body {
+        text: &'a [u8],
+        /// Whether that was more than blanks: a byte order mark, or NULs.
+        marked: bool,
+    },
     /// A line, or a piece of it, outside any `Content-Length` frame.
     Stray(&'a [u8]),
     /// A frame over the limit. It was discarded, and the stream goes on behind it.
@@ -150,7 +153,11 @@ impl FrameReader {
         let buffer = self.buffer.as_slice();
         Ok(match step {
             Step::End => None,
-            Step::Body => Some(Frame::Body(strip(buffer))),
+            Step::Body => {
+                let text = strip(buffer);
+                let marked = text.len() < buffer.trim_ascii().len();
+                Some(Frame::Body { text, marked })
+            }
             Step::Stray(end) => Some(Frame::Stray(&buffer[..end])),
             Step::Oversized(len, sightings) => Some(Frame::Oversized {
                 len,

@@ -11,19 +11,30 @@ use serde_core::de::{
 };
 use serde_json::value::RawValue;
 
+/// What was decoded, and whether its text had to be repaired for it.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Decoded<T> {
+    pub(crate) value: T,
+    pub(crate) repaired: bool,
+}
+
 /// Decodes raw text. Half of a surrogate pair, which JavaScript writes when it cuts a string inside
 /// one, is replaced by U+FFFD where the text cannot be decoded otherwise.
-pub(crate) fn decode<T: DeserializeOwned>(raw: &RawValue) -> Result<T, serde_json::Error> {
-    serde_json::from_str(raw.get()).or_else(|error| match without_lone_surrogates(raw.get()) {
-        Some(repaired) => serde_json::from_str(&repaired),
-        None => Err(error),
-    })
+pub(crate) fn decode<T: DeserializeOwned>(raw: &RawValue) -> Result<Decoded<T>, serde_json::Error> {
+    let (value, repaired) = match serde_json::from_str(raw.get()) {
+        Ok(value) => (value, false),
+        Err(error) => match without_lone_surrogates(raw.get()) {
+            Some(repaired) => (serde_json::from_str(&repaired)?, true),
+            None => return Err(error),
+        },
+    };
+    Ok(Decoded { value, repaired })
 }
 
 /// Decodes params; absent ones decode as `null`.
 pub(crate) fn decode_params<T: DeserializeOwned>(
     params: Option<&RawValue>,
-) -> Result<T, serde_json::Error> {
+) -> Result<Decoded<T>, serde_json::Error> {
     decode(params.unwrap_or(RawValue::NULL))
 }
 
@@ -204,7 +215,9 @@ mod tests {
         }
         let raw: Box<RawValue> = serde_json::from_str(text).unwrap();
         let expected = json!({"\u{fffd}é": "\\\u{1f600}\u{fffd}", "a": ["é\\", "\u{fffd}"]});
-        assert_eq!(decode::<Value>(&raw).unwrap(), expected);
+        let decoded = decode::<Value>(&raw).unwrap();
+        assert_eq!(decoded.value, expected);
+        assert!(decoded.repaired);
     }
 
     #[test]
@@ -215,7 +228,9 @@ mod tests {
             error.to_string(),
             "invalid type: string \"text\", expected u8 at line 1 column 6"
         );
-        assert_eq!(decode_params::<Option<u8>>(None).unwrap(), None);
+        let absent = decode_params::<Option<u8>>(None).unwrap();
+        assert_eq!(absent.value, None);
+        assert!(!absent.repaired);
     }
 
     #[test]

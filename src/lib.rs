@@ -138,7 +138,7 @@
 //! | `landline-writer` | the child's stdin, fed by a queue under a byte budget | the queue is closed and empty, or a write fails |
 //! | `landline-reader` | the child's stdout; at its end, the exit status | end of file or read error, then the reaping |
 //! | `landline-stderr` | the child's stderr, when it is captured | end of file |
-//! | `landline-dispatch` | notifications and the stderr callback; only when there is a handler | the connection ends |
+//! | `landline-dispatch` | notifications and the stderr callback; only when there is a handler or such a callback | the connection is closed, or its end and that of stderr were told |
 //! | `landline-request` | one request of the peer; at most 16 at once | the handler returns |
 //!
 //! # The time limits
@@ -149,6 +149,7 @@
 //! | idle: since the last sign of life of a call | none | [`Options::idle_timeout`], [`CallOptions::idle`] |
 //! | close: after stdin is closed, after SIGTERM | 2 s, 2 s | [`Options::close_waits`] |
 //! | drop: the same steps | 0.25 s each | [`Options::drop_waits`] |
+//! | reply: a handler's reply to a peer that reads nothing at all | 10 s | [`Options::reply_timeout`] |
 //! | human: how long one question to a person stops the clocks | 10 min | [`Options::human_timeout`] |
 //!
 //! The deadline of a call is its total limit plus the time spent asking a person
@@ -235,6 +236,8 @@ mod dispatch;
 
 // Putting it together:
 mod options;
+mod reader;
+mod writer;
 
 mod connection;
 

@@ -4,7 +4,7 @@
 //! Callers enter their calls here, the reader finds them again by id, and whoever learns first that
 //! the connection is over says so here, once. The invariant: a call that was entered is taken out
 //! exactly once, by its answer, by its caller giving up, or by the end, and whoever takes it out
-//! ends it.
+//! ends it. Where two locks are held at once, that of the calls is taken before that of the queue.
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
@@ -24,7 +24,7 @@ use crate::mailbox::Mailbox;
 use crate::message::{Encoder, Notification, RpcError};
 use crate::outbox::Outbox;
 use crate::survived::Counters;
-use crate::sync::{Signal, after, lock, wait_until};
+use crate::sync::{Event, after, lock, wait_until};
 
 /// Where a caller finds what belongs to its call, and the end.
 pub(crate) type Inbox = Mailbox<Notification, CallEnd>;
@@ -53,6 +53,8 @@ pub(crate) struct Limits {
     /// Bytes of notifications waiting for one reader: a call's caller, the handler, or the program.
     pub(crate) notifications: usize,
     pub(crate) replies: usize,
+    /// How long a peer that reads nothing at all may leave a handler's reply waiting for room.
+    pub(crate) reply: Duration,
     pub(crate) close: Waits,
     pub(crate) drop: Waits,
 }
@@ -93,7 +95,7 @@ pub(crate) struct Link {
     pub(crate) counters: Counters,
     pub(crate) clocks: Clocks,
     pub(crate) child: Option<Child>,
-    pub(crate) tail: Option<Arc<Tail>>,
+    pub(crate) tail: Option<Tail>,
     dialect: RwLock<Arc<Dialect>>,
     calls: Mutex<Calls>,
     /// The first cause of the end.
@@ -101,7 +103,7 @@ pub(crate) struct Link {
     /// The peer reads no more, but may still answer what it has read.
     input_closed: OnceLock<Arc<Closed>>,
     /// Fired by the end.
-    ended: Signal,
+    ended: Event,
     heard: AtomicBool,
     /// Counts reads of the peer's output, so that a looker can tell whether the pipe is still
     /// draining.
@@ -112,7 +114,7 @@ pub(crate) struct Link {
     closing: Mutex<Closing>,
     closed_up: Condvar,
     /// Fired by the close, when its handlers have had their time.
-    left: Signal,
+    left: Event,
 }
 
 /// Shows where the connection stands, and nothing of what is queued: params are where secrets live.
@@ -155,7 +157,7 @@ impl Link {
         outbox: Outbox,
         dialect: Dialect,
         child: Option<Child>,
-        tail: Option<Arc<Tail>>,
+        tail: Option<Tail>,
     ) -> Self {
         Link {
             encoder,
@@ -174,7 +176,7 @@ impl Link {
             }),
             closed: OnceLock::new(),
             input_closed: OnceLock::new(),
-            ended: Signal::new(),
+            ended: Event::new(),
             heard: AtomicBool::new(false),
             reads: AtomicU64::new(0),
             draining: Mutex::default(),
@@ -182,7 +184,7 @@ impl Link {
             dispatch_thread: Crew::new(),
             closing: Mutex::default(),
             closed_up: Condvar::new(),
-            left: Signal::new(),
+            left: Event::new(),
         }
     }
 
@@ -208,12 +210,12 @@ impl Link {
     }
 
     /// Is fired once the connection has ended.
-    pub(crate) fn ended(&self) -> &Signal {
+    pub(crate) fn ended(&self) -> &Event {
         &self.ended
     }
 
     /// Is fired once the connection was closed: its handlers are not waited for any more.
-    pub(crate) fn left(&self) -> &Signal {
+    pub(crate) fn left(&self) -> &Event {
         &self.left
     }
 
@@ -226,7 +228,7 @@ impl Link {
         let mut calls = lock(&self.calls);
         if !calls.open {
             drop(calls);
-            return Err(self.closed_here_at_least());
+            return Err(self.why_closed());
         }
         let id = calls.next;
         calls.next += 1;
@@ -339,7 +341,7 @@ impl Link {
 
     /// Queues a reply from a thread that may wait for room, as long as the peer reads at all.
     pub(crate) fn reply_patiently(&self, json: &[u8]) {
-        self.send_reply(json, PATIENCE);
+        self.send_reply(json, self.limits.reply);
     }
 
     fn send_reply(&self, json: &[u8], patience: Duration) {
@@ -377,20 +379,21 @@ impl Link {
     /// Ends the connection, if it has not ended before: the first cause is kept, every pending call
     /// ends, requests still queued are withdrawn, and nothing enters the queue any more.
     pub(crate) fn end(&self, cause: Cause) {
-        // The peer may have closed its input before: callers were told so, and it stays the first
-        // cause.
-        let before = self.input_closed.get().cloned();
-        let why = before.unwrap_or_else(|| Arc::new(self.explain(cause)));
-        if self.closed.set(why).is_err() {
+        if self.has_ended() {
             return;
         }
-        let why = self.closed_here_at_least();
+        let why = Arc::new(self.explain(cause));
+        // The first cause is settled under this lock, or two could be told to two callers.
+        let mut calls = lock(&self.calls);
+        // The peer may have closed its input before: callers were told so, and it stays the cause.
+        let why = self.input_closed.get().cloned().unwrap_or(why);
+        if self.closed.set(why.clone()).is_err() {
+            return;
+        }
+        calls.open = false;
+        let pending = std::mem::take(&mut calls.pending);
+        drop(calls);
         let unsent = self.outbox.close();
-        let pending = {
-            let mut calls = lock(&self.calls);
-            calls.open = false;
-            std::mem::take(&mut calls.pending)
-        };
         for (id, inbox) in pending {
             let delivery = if unsent.contains(&id) {
                 Delivery::NotSent
@@ -429,16 +432,18 @@ impl Link {
     pub(crate) fn input_ended(&self, error: std::io::Error, unfinished: Option<u64>) {
         // A peer that died says so on its output too, and with its exit status.
         self.ended.wait(LAST_WORDS);
-        if self.closed.get().is_some() {
-            return;
-        }
         let why = Arc::new(self.explain(Cause::InputClosed(error)));
-        let why = self.input_closed.get_or_init(|| why);
-        let unsent = self
-            .outbox
-            .abandon()
-            .into_iter()
-            .map(|id| (id, Delivery::NotSent));
+        let why = {
+            // As in `end`: it is the first cause only if there is none.
+            let _calls = lock(&self.calls);
+            let first = self.closed.get().is_none();
+            first.then(|| self.input_closed.get_or_init(|| why))
+        };
+        let unsent = self.outbox.abandon();
+        self.counters.unsent_notifications.add(unsent.notifications);
+        // The end, where it came first, has told every call.
+        let Some(why) = why else { return };
+        let unsent = unsent.calls.into_iter().map(|id| (id, Delivery::NotSent));
         for (id, delivery) in unsent.chain(unfinished.map(|id| (id, Delivery::MaybeRun))) {
             if let Some(inbox) = self.retract(id) {
                 inbox.end(CallEnd::Closed(why.clone(), delivery));
@@ -526,7 +531,7 @@ impl Link {
         closing.report.unwrap_or(Ended {
             exit,
             step,
-            pipes_held: true,
+            pipes_held: !self.io_threads.wait_gone(Duration::ZERO),
         })
     }
 
@@ -562,7 +567,7 @@ impl Link {
     }
 
     /// The cause of the end; for callers who know that there is one.
-    pub(crate) fn closed_here_at_least(&self) -> Arc<Closed> {
+    pub(crate) fn why_closed(&self) -> Arc<Closed> {
         self.closed()
             .cloned()
             .unwrap_or_else(|| Arc::new(self.explain(Cause::ClosedHere)))
@@ -574,10 +579,6 @@ const GIVEN_UP: usize = 1024;
 
 // How long the end of a stream waits for what explains it: the exit, and the rest of stderr.
 const LAST_WORDS: Duration = Duration::from_millis(300);
-
-// How long a peer that reads nothing at all may leave its replies waiting before it is given up.
-// Only a reply that a handler's own thread holds waits for it.
-const PATIENCE: Duration = Duration::from_secs(10);
 
 // How long a stranger that keeps writing into a dead child's pipe can put off the end.
 const DRAIN: Duration = Duration::from_secs(2);

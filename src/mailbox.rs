@@ -18,7 +18,7 @@ use crate::sync::{lock, soon, wait_until};
 /// A queue of `T`, ended by an `E`.
 #[derive(Debug)]
 pub(crate) struct Mailbox<T, E> {
-    inbox: Mutex<Inbox<T, E>>,
+    contents: Mutex<Contents<T, E>>,
     /// Tells who listens that it rings.
     rings: Condvar,
     limit: usize,
@@ -26,7 +26,7 @@ pub(crate) struct Mailbox<T, E> {
 }
 
 #[derive(Debug)]
-struct Inbox<T, E> {
+struct Contents<T, E> {
     posts: VecDeque<Entry<T>>,
     bytes: usize,
     news: bool,
@@ -57,7 +57,7 @@ pub(crate) enum Post<T, E> {
 
 impl<T, E> Mailbox<T, E> {
     pub(crate) fn new(limit: usize) -> Self {
-        let inbox = Inbox {
+        let contents = Contents {
             posts: VecDeque::new(),
             bytes: 0,
             news: false,
@@ -66,7 +66,7 @@ impl<T, E> Mailbox<T, E> {
             listeners: 0,
         };
         Mailbox {
-            inbox: Mutex::new(inbox),
+            contents: Mutex::new(contents),
             rings: Condvar::new(),
             limit,
             bell: OnceLock::new(),
@@ -77,80 +77,82 @@ impl<T, E> Mailbox<T, E> {
     /// never goes, and nothing goes for it: its sender bounds it otherwise. The newest item always
     /// enters, however large.
     pub(crate) fn push(&self, item: T, cost: usize) -> u64 {
-        let mut inbox = lock(&self.inbox);
+        let mut contents = lock(&self.contents);
         let mut dropped = 0;
-        while cost > 0 && inbox.bytes > 0 && inbox.bytes.saturating_add(cost) > self.limit {
-            inbox.drop_oldest();
+        while cost > 0 && contents.bytes > 0 && contents.bytes.saturating_add(cost) > self.limit {
+            contents.drop_oldest();
             dropped += 1;
         }
-        inbox.bytes += cost;
-        inbox.news = true;
-        inbox.posts.push_back(Entry::Item { item, cost });
-        self.ring_in(inbox);
+        contents.bytes += cost;
+        contents.news = true;
+        contents.posts.push_back(Entry::Item { item, cost });
+        self.ring_in(contents);
         dropped
     }
 
     /// Ends the queue. Only the first end is kept, and gives `true`.
     pub(crate) fn end(&self, end: E) -> bool {
-        let mut inbox = lock(&self.inbox);
-        let first = inbox.end.is_none();
-        inbox.end.get_or_insert(end);
-        self.ring_in(inbox);
+        let mut contents = lock(&self.contents);
+        let first = contents.end.is_none();
+        contents.end.get_or_insert(end);
+        self.ring_in(contents);
         first
     }
 
     /// Takes what is next; `None` if there is nothing yet.
     pub(crate) fn pop(&self) -> Option<Post<T, E>> {
-        let mut inbox = lock(&self.inbox);
-        let post = match inbox.posts.pop_front() {
+        let mut contents = lock(&self.contents);
+        let post = match contents.posts.pop_front() {
             Some(Entry::Gap(lost)) => Some(Post::Lost(lost)),
             Some(Entry::Item { item, cost }) => {
-                inbox.bytes -= cost;
+                contents.bytes -= cost;
+                // Whoever takes an item knows of it, and of what came before this moment.
+                contents.news = false;
                 Some(Post::Item(item))
             }
-            None => inbox.end.take().map(Post::End),
+            None => contents.end.take().map(Post::End),
         };
         // The bell has one place; a second reader must hear of what the first one left.
-        if !inbox.posts.is_empty() || inbox.end.is_some() {
-            self.ring_in(inbox);
+        if !contents.posts.is_empty() || contents.end.is_some() {
+            self.ring_in(contents);
         }
         post
     }
 
     /// Whether the end has come, behind whatever is still to be taken.
     pub(crate) fn has_ended(&self) -> bool {
-        lock(&self.inbox).end.is_some()
+        lock(&self.contents).end.is_some()
     }
 
-    /// Whether anything was put in since the last time this was asked.
+    /// Whether anything was put in since the last time that this was asked or an item was taken.
     pub(crate) fn has_news(&self) -> bool {
-        std::mem::take(&mut lock(&self.inbox).news)
+        std::mem::take(&mut lock(&self.contents).news)
     }
 
     /// Waits for the bell until the given time and tells whether it rang. It rings after each
     /// change, and may ring for nothing.
     pub(crate) fn listen(&self, until: Option<Instant>) -> bool {
-        if soon(|| std::mem::take(&mut lock(&self.inbox).ringing).then_some(())).is_some() {
+        if soon(|| std::mem::take(&mut lock(&self.contents).ringing).then_some(())).is_some() {
             return true;
         }
-        let mut inbox = lock(&self.inbox);
-        inbox.listeners += 1;
-        while !inbox.ringing && until.is_none_or(|until| Instant::now() < until) {
-            inbox = wait_until(&self.rings, inbox, until);
+        let mut contents = lock(&self.contents);
+        contents.listeners += 1;
+        while !contents.ringing && until.is_none_or(|until| Instant::now() < until) {
+            contents = wait_until(&self.rings, contents, until);
         }
-        inbox.listeners -= 1;
-        std::mem::take(&mut inbox.ringing)
+        contents.listeners -= 1;
+        std::mem::take(&mut contents.ringing)
     }
 
     /// Wakes a waiting reader, so that it looks at the clock and at the world again.
     pub(crate) fn ring(&self) {
-        self.ring_in(lock(&self.inbox));
+        self.ring_in(lock(&self.contents));
     }
 
-    fn ring_in(&self, mut inbox: MutexGuard<'_, Inbox<T, E>>) {
-        inbox.ringing = true;
-        let heard = inbox.listeners > 0;
-        drop(inbox);
+    fn ring_in(&self, mut contents: MutexGuard<'_, Contents<T, E>>) {
+        contents.ringing = true;
+        let heard = contents.listeners > 0;
+        drop(contents);
         // Waking is a system call whether anybody sleeps or not.
         if heard {
             self.rings.notify_one();
@@ -165,7 +167,7 @@ impl<T, E> Mailbox<T, E> {
     pub(crate) fn bell(&self) -> &Receiver<()> {
         let (bell, rung) = self.bell.get_or_init(|| bounded(1));
         // A change either saw the bell, or is seen here.
-        if std::mem::take(&mut lock(&self.inbox).ringing) {
+        if std::mem::take(&mut lock(&self.contents).ringing) {
             // As above.
             let _ = bell.try_send(());
         }
@@ -173,7 +175,7 @@ impl<T, E> Mailbox<T, E> {
     }
 }
 
-impl<T, E> Inbox<T, E> {
+impl<T, E> Contents<T, E> {
     fn drop_oldest(&mut self) {
         let costly = |entry: &Entry<T>| matches!(entry, Entry::Item { cost, .. } if *cost > 0);
         let Some(at) = self.posts.iter().position(costly) else {
@@ -247,6 +249,16 @@ mod tests {
         mailbox.push(1, 20);
         assert_eq!(mailbox.push(2, 0), 0);
         assert_eq!(drain(&mailbox), [Post::Item(1), Post::Item(2)]);
+    }
+
+    #[test]
+    fn what_was_taken_is_no_news() {
+        let mailbox = Mailbox::<u32, ()>::new(10);
+        mailbox.push(1, 1);
+        assert!(mailbox.has_news());
+        mailbox.push(2, 1);
+        assert_eq!(mailbox.pop(), Some(Post::Item(1)));
+        assert!(!mailbox.has_news());
     }
 
     #[test]

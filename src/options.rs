@@ -110,6 +110,7 @@ impl Options {
                 human: Duration::from_secs(600),
                 notifications: 8 << 20,
                 replies: 1 << 20,
+                reply: Duration::from_secs(10),
                 // Threads that own free pipes end in microseconds, but on a busy machine they may
                 // have to wait for a processor, and a close that has no patience would report the
                 // pipes as held.
@@ -159,6 +160,15 @@ impl Options {
         self
     }
 
+    /// Sets how long a peer that reads nothing at all may leave a handler's reply waiting for room
+    /// among the replies before the connection is given up; a peer that reads, however slowly, is
+    /// waited for. Only the thread of that request waits. The default is 10 seconds.
+    #[must_use]
+    pub fn reply_timeout(mut self, limit: Duration) -> Self {
+        self.limits.reply = limit;
+        self
+    }
+
     /// Sets the waits of [`close`](Peer::close): after stdin is closed, and after SIGTERM. The
     /// default is 2 seconds each; zero is allowed.
     #[must_use]
@@ -193,8 +203,10 @@ impl Options {
         self
     }
 
-    /// Sets how many bytes of replies and cancellations wait for the peer to read before the
-    /// connection is given up. The default is 1 MiB.
+    /// Sets how many bytes of replies and cancellations wait for the peer to read; one may always
+    /// wait. Beyond it the connection is given up, at once for what nobody can wait with, such as a
+    /// cancellation, and after [`reply_timeout`](Self::reply_timeout) for a handler's reply. The
+    /// default is 1 MiB.
     #[must_use]
     pub fn replies_limit(mut self, bytes: usize) -> Self {
         self.limits.replies = bytes;

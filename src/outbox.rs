@@ -6,6 +6,7 @@
 //! under one lock: a frame that was withdrawn can no longer be written, so `NotSent` is the truth.
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex};
 use std::time::{Duration, Instant};
 
@@ -21,6 +22,8 @@ pub(crate) struct Outbox {
     filled: Condvar,
     /// Tells waiting senders of room, of their turn, or of the end.
     room: Condvar,
+    /// Grows while the peer reads: what tells a slow one from one that reads nothing.
+    progress: AtomicU64,
     budget: usize,
     urgent_budget: usize,
 }
@@ -41,8 +44,8 @@ struct State {
     /// Senders waiting for room, in the order in which they came.
     line: VecDeque<u64>,
     next_ticket: u64,
-    /// How many frames the writer has taken: what tells a slow peer from one that does not read.
-    taken: u64,
+    /// How many replies wait for room.
+    urgent_waiting: usize,
     /// Nothing enters any more; the writer ends when it has taken what is left.
     closed: bool,
 }
@@ -52,6 +55,13 @@ struct State {
 pub(crate) struct Outgoing {
     pub(crate) frame: Encoded,
     pub(crate) call: Option<u64>,
+}
+
+/// What was queued and will not be written.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Unsent {
+    pub(crate) calls: HashSet<u64>,
+    pub(crate) notifications: u64,
 }
 
 /// Why a frame did not enter.
@@ -71,6 +81,7 @@ impl Outbox {
             state: Mutex::default(),
             filled: Condvar::new(),
             room: Condvar::new(),
+            progress: AtomicU64::new(0),
             budget,
             urgent_budget,
         }
@@ -120,16 +131,18 @@ impl Outbox {
     /// is no such failure.
     pub(crate) fn send_urgent(&self, frame: Encoded, patience: Duration) -> bool {
         let mut state = lock(&self.state);
-        let mut taken = state.taken;
+        let mut progress = self.progress();
         let mut until = after(Instant::now(), patience);
         while !state.closed && !self.fits_urgent(&state, frame.len()) {
-            if state.taken != taken {
-                taken = state.taken;
+            if self.progress() != progress {
+                progress = self.progress();
                 until = after(Instant::now(), patience);
             } else if until.is_some_and(|until| until <= Instant::now()) {
                 return false;
             }
+            state.urgent_waiting += 1;
             state = wait_until(&self.room, state, until);
+            state.urgent_waiting -= 1;
         }
         if !state.closed {
             state.urgent_bytes += frame.len();
@@ -181,14 +194,17 @@ impl Outbox {
     }
 
     /// Closes the queue and drops all that is in it: there is nobody left to write to.
-    pub(crate) fn abandon(&self) -> HashSet<u64> {
-        let withdrawn = self.close();
+    pub(crate) fn abandon(&self) -> Unsent {
+        let calls = self.close();
         let mut state = lock(&self.state);
-        *state = State {
-            closed: true,
-            ..State::default()
-        };
-        withdrawn
+        let notifications = std::mem::take(&mut state.ordinary).len() as u64;
+        state.ordinary_bytes = 0;
+        state.urgent.clear();
+        state.urgent_bytes = 0;
+        Unsent {
+            calls,
+            notifications,
+        }
     }
 
     /// Takes the next frame for the writer; blocks while there is none. `None` is the end.
@@ -209,9 +225,10 @@ impl Outbox {
     fn next(&self, state: &mut State) -> Option<Option<Outgoing>> {
         if let Some(frame) = state.urgent.pop_front() {
             state.urgent_bytes -= frame.len();
-            state.taken += 1;
-            // Replies that wait for room are told by the condition that requests wait on.
-            self.room.notify_all();
+            self.note_progress();
+            if state.urgent_waiting > 0 {
+                self.room.notify_all();
+            }
             return Some(Some(Outgoing { frame, call: None }));
         }
         if let Some(place) = state.ordinary.keys().next().copied() {
@@ -219,11 +236,21 @@ impl Outbox {
                 self.room.notify_all();
             }
             let out = state.remove(place);
-            state.taken += 1;
+            self.note_progress();
             state.follow(out.as_ref().and_then(|out| out.call));
             return Some(out);
         }
         state.closed.then_some(None)
+    }
+
+    /// Notes that the peer has read something: whoever waits for room has reason to go on.
+    pub(crate) fn note_progress(&self) {
+        // Read by who waits with a clock in his hand; nothing else is published through it.
+        self.progress.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn progress(&self) -> u64 {
+        self.progress.load(Ordering::Relaxed)
     }
 
     /// Wakes every sender that waits for room, so that it asks for its deadline again.
@@ -278,7 +305,7 @@ impl State {
 #[allow(clippy::unwrap_used, reason = "a test may unwrap")]
 mod tests {
     use std::sync::Arc;
-    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::sync::atomic::AtomicBool;
     use std::thread;
     use std::time::{Duration, Instant};
 
@@ -408,6 +435,39 @@ mod tests {
     }
 
     #[test]
+    fn a_reply_waits_for_room_as_long_as_the_peer_reads_at_all() {
+        let patience = Duration::from_millis(100);
+        let outbox = Outbox::new(1000, 10);
+        loop {
+            assert!(outbox.send_urgent(frame(10), Duration::ZERO));
+            // The machine may stop this thread for longer than the patience lasts; then the test says
+            // nothing and is done again.
+            let mut longest = Duration::ZERO;
+            let entered = thread::scope(|scope| {
+                let waiter = scope.spawn(|| outbox.send_urgent(frame(10), patience));
+                let start = Instant::now();
+                let mut last = start;
+                while start.elapsed() < 4 * patience {
+                    outbox.note_progress();
+                    longest = longest.max(last.elapsed());
+                    last = Instant::now();
+                    thread::yield_now();
+                }
+                assert_eq!(next(&outbox), (None, 10));
+                waiter.join().unwrap()
+            });
+            if entered {
+                assert_eq!(next(&outbox), (None, 10));
+                break;
+            }
+            assert!(longest >= patience, "given up while the peer read");
+        }
+        // And no longer.
+        assert!(outbox.send_urgent(frame(10), patience));
+        assert!(!outbox.send_urgent(frame(10), patience));
+    }
+
+    #[test]
     fn who_waits_for_room_is_served_first_come_first_served() {
         let outbox = Arc::new(Outbox::new(30, 1000));
         outbox.send(request(1, 30), at_once).unwrap();
@@ -479,7 +539,9 @@ mod tests {
         outbox.send(request(1, 10), at_once).unwrap();
         outbox.send(notification(11), at_once).unwrap();
         assert!(outbox.send_urgent(frame(13), Duration::ZERO));
-        assert_eq!(outbox.abandon(), HashSet::from([1]));
+        let unsent = outbox.abandon();
+        assert_eq!(unsent.calls, HashSet::from([1]));
+        assert_eq!(unsent.notifications, 1);
         assert!(outbox.take().is_none());
         assert_eq!(outbox.send(notification(2), at_once), Err(Refused::Closed));
     }

@@ -113,7 +113,7 @@ impl Peer {
             Refused::Closed => Error::Closed {
                 method: method.into(),
                 delivery,
-                why: link.closed_here_at_least(),
+                why: link.why_closed(),
             },
             Refused::TimedOut | Refused::GivenUp => Error::Timeout {
                 method: method.into(),

@@ -41,6 +41,17 @@ pub(crate) fn clean_bytes(bytes: &[u8]) -> String {
     clean(&String::from_utf8_lossy(bytes)).into_owned()
 }
 
+/// What is left of a text cut at its beginning without the line that was cut, or, of one line alone,
+/// without the word that was cut.
+pub(crate) fn whole_words(cut: &[u8]) -> &[u8] {
+    let line_end = cut.iter().position(|byte| *byte == b'\n');
+    let blank = || cut.iter().position(u8::is_ascii_whitespace);
+    line_end
+        .filter(|at| at + 1 < cut.len())
+        .or_else(blank)
+        .map_or(&[], |at| &cut[at + 1..])
+}
+
 fn is_unwanted(c: char) -> bool {
     c.is_control() && !matches!(c, '\n' | '\t')
 }
@@ -65,6 +76,21 @@ mod tests {
         let whole = "x\u{1b}[1;31mred\u{1b}]0;t\u{7}\u{1b}";
         for end in (0..=whole.len()).filter(|end| whole.is_char_boundary(*end)) {
             assert!(!clean(&whole[..end]).contains(ESCAPE), "cut at {end}");
+        }
+    }
+
+    #[test]
+    fn a_text_cut_at_its_beginning_loses_what_was_cut() {
+        for (cut, whole) in [
+            ("cret\nFATAL: no key\n", "FATAL: no key\n"),
+            ("cret\n", ""),
+            ("cret is all of this line\n", "is all of this line\n"),
+            ("cret is all of this line", "is all of this line"),
+            ("cret", ""),
+            ("\nwhole", "whole"),
+            ("", ""),
+        ] {
+            assert_eq!(whole_words(cut.as_bytes()), whole.as_bytes(), "{cut:?}");
         }
     }
 

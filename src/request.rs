@@ -87,8 +87,11 @@ impl Request {
     ///
     /// The params are not of the type asked for: an error to answer with as it is (-32602).
     pub fn decode<T: DeserializeOwned>(&self) -> Result<T, RpcError> {
-        decode_params(self.params())
-            .map_err(|error| RpcError::new(RpcError::INVALID_PARAMS, error.to_string()))
+        let decoded = decode_params(self.params())
+            .map_err(|error| RpcError::new(RpcError::INVALID_PARAMS, error.to_string()))?;
+        let repaired = u64::from(decoded.repaired);
+        self.ticket.link.counters.repaired_text.add(repaired);
+        Ok(decoded.value)
     }
 
     /// Tells whether the answer is of no use any more: the peer withdrew the request, or the

@@ -1,7 +1,9 @@
 //! What a connection overlooked and went on: counters, and the first stray lines in quotes.
 //!
 //! The threads of a connection count into [`Counters`]; a caller reads a [`Survived`]. The
-//! invariant: nothing that the peer sent is passed over without one of these numbers growing.
+//! invariant: while the connection lives, nothing that the peer sent is passed over without one of
+//! these numbers growing. What a caller itself leaves lying, the updates of a call it drops, is not
+//! counted.
 
 use std::fmt;
 use std::sync::Mutex;
@@ -77,13 +79,21 @@ counters! {
     /// too many were waiting.
     refused_requests: "refused requests",
     /// Requests of the peer that got no answer: it withdrew them, or the dialect answers none.
+    /// Those that the end of the connection leaves unanswered are not counted.
     unanswered_requests: "unanswered requests",
-    /// Frames with bytes that are no UTF-8, each of which became U+FFFD.
+    /// Withdrawals of requests that the peer never made, or that were answered before.
+    unknown_withdrawals: "unknown withdrawals",
+    /// Notifications of this side that were queued and never written, because the peer reads no
+    /// more.
+    unsent_notifications: "unsent notifications",
+    /// Frames with bytes that are no UTF-8, each of which became U+FFFD; and results and params of
+    /// requests in which half of a surrogate pair became U+FFFD when they were decoded.
     repaired_text: "repaired text",
     /// Frames over the frame limit, discarded.
     oversized_frames: "oversized frames",
-    /// Departures from JSON-RPC 2.0 that were overlooked: no version, an id in another form, an
-    /// error beside a result, an array where the dialect has none, text glued before a message.
+    /// Departures from JSON-RPC 2.0 that were overlooked: no version, an id in another form, params
+    /// that are neither object nor array, an error beside a result, an array where the dialect has
+    /// none, other text, a byte order mark or a NUL beside a message.
     deviations: "deviations",
     /// Handlers that panicked.
     handler_panics: "handler panics",

@@ -5,6 +5,7 @@
 //! none.
 
 use std::convert::Infallible;
+use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -51,15 +52,15 @@ pub(crate) fn after(start: Instant, limit: Duration) -> Option<Instant> {
 /// Something that happens once, told to all who wait for it: a channel that nobody sends on, until
 /// its sender is dropped.
 #[derive(Debug)]
-pub(crate) struct Signal {
+pub(crate) struct Event {
     sender: Mutex<Option<Sender<Infallible>>>,
     receiver: Receiver<Infallible>,
 }
 
-impl Signal {
+impl Event {
     pub(crate) fn new() -> Self {
         let (sender, receiver) = bounded(0);
-        Signal {
+        Event {
             sender: Mutex::new(Some(sender)),
             receiver,
         }
@@ -94,6 +95,12 @@ pub(crate) fn survive<T>(run: impl FnOnce() -> T) -> Option<T> {
     // What was thrown may panic in its turn when it is dropped; that second payload is leaked.
     std::mem::forget(catch_unwind(AssertUnwindSafe(|| drop(thrown))));
     None
+}
+
+/// Uses a stream of the caller's; its panic is a failure like any other, and must not take the
+/// thread away that all calls depend on.
+pub(crate) fn using<T>(stream: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+    survive(stream).unwrap_or_else(|| Err(io::Error::other("the stream panicked")))
 }
 
 /// Looks for something a few times, letting other threads run in between, before its caller goes to

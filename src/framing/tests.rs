@@ -70,7 +70,7 @@ fn drain(reader: &mut FrameReader, input: &mut dyn BufRead) -> Vec<String> {
     loop {
         let line = match reader.next(input) {
             Ok(None) => return seen,
-            Ok(Some(Frame::Body(body))) => format!("body {}", text(body)),
+            Ok(Some(Frame::Body { text: body, .. })) => format!("body {}", text(body)),
             Ok(Some(Frame::Stray(line))) => format!("stray {}", text(line)),
             Ok(Some(Frame::Oversized {
                 len,
@@ -366,6 +366,32 @@ fn a_peer_with_lines_is_noticed_by_one_that_reads_headers() {
     assert_eq!(headed(100, "{\"level\":\"info\"}\n").len(), 1);
 }
 
+fn unmarked(text: &[u8]) -> Frame<'_> {
+    let marked = false;
+    Frame::Body { text, marked }
+}
+
+#[test]
+fn what_is_taken_off_a_text_is_told_unless_it_is_blank() {
+    for (line, marked) in [
+        ("{}\n", false),
+        (" \t{} \r\n", false),
+        ("\u{feff}{}\n", true),
+        ("{}\0\n", true),
+    ] {
+        let mut reader = FrameReader::new(Framing::Lines, 100);
+        let frame = reader.next(&mut line.as_bytes()).unwrap();
+        assert_eq!(
+            frame,
+            Some(Frame::Body {
+                text: b"{}",
+                marked
+            }),
+            "{line:?}"
+        );
+    }
+}
+
 #[test]
 fn a_large_frame_is_read_in_linear_time() {
     let text = format!("{{\"x\":\"{}\"}}", "x".repeat(4 << 20));
@@ -376,7 +402,7 @@ fn a_large_frame_is_read_in_linear_time() {
         let mut input = Pieces::new(stream.as_bytes(), 4096, 4096);
         let mut reader = FrameReader::new(framing, text.len());
         let frame = reader.next(&mut input).unwrap();
-        assert_eq!(frame, Some(Frame::Body(text.as_bytes())));
+        assert_eq!(frame, Some(unmarked(text.as_bytes())));
         assert!(reader.buffer.capacity() <= text.len() + 2);
         // Each piece is fetched once; a few fetches more come from the growing buffer.
         assert!(input.fills < stream.len() / 4096 + 64, "{}", input.fills);
@@ -447,7 +473,7 @@ fn what_is_written_is_read_back() {
         let mut input = stream.as_slice();
         for body in &bodies {
             let frame = reader.next(&mut input).unwrap();
-            assert_eq!(frame, Some(Frame::Body(body.as_bytes())));
+            assert_eq!(frame, Some(unmarked(body.as_bytes())));
         }
         assert_eq!(reader.next(&mut input).unwrap(), None);
     }

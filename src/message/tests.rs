@@ -46,7 +46,7 @@ fn each_shape_of_an_envelope_has_its_outcome() {
             "request null m absent",
             1,
         ),
-        (r#"{"id":1,"method":"m","params":5}"#, "request 1 m 5", 1),
+        (r#"{"id":1,"method":"m","params":5}"#, "request 1 m 5", 2),
         (
             r#"{"jsonrpc":"2.0","id":1,"method":"m","result":1,"error":{}}"#,
             "request 1 m absent",

@@ -492,13 +492,39 @@ fn a_call_is_waited_for_in_three_forms_and_taken_once() {
     assert_eq!(call.wait_timeout::<u8>(HANG).unwrap(), Some(7));
 
     let taken = |error: Error| match error {
-        Error::Answer { fault, .. } => matches!(*fault, AnswerFault::Taken),
+        Error::Answer { fault, .. } => matches!(*fault, AnswerFault::Taken { .. }),
         _ => false,
     };
     assert!(taken(call.try_wait::<u8>().unwrap_err()));
     assert!(taken(call.wait_timeout::<u8>(HANG).unwrap_err()));
     assert!(matches!(call.next(), Update::Ended));
     assert!(taken(call.wait::<u8>().unwrap_err()));
+}
+
+#[test]
+fn a_failure_that_is_taken_again_says_the_same_of_the_peer() {
+    let (connection, mut script) = pair(&Options::new());
+    let brief = CallOptions::new().timeout(Duration::ZERO);
+    let mut call = connection.start_with("m", &brief, |_| ()).unwrap();
+    // It was written or withdrawn, whichever was first.
+    let error = call.wait_timeout::<Value>(HANG).unwrap_err();
+    assert!(error.is_timeout());
+    let again = call.wait_timeout::<Value>(HANG).unwrap_err();
+    assert!(matches!(again, Error::Answer { .. }), "{again:?}");
+    assert_eq!(again.delivery(), error.delivery());
+    assert_ne!(again.delivery(), Delivery::Answered);
+
+    let mut call = connection.start("m", ()).unwrap();
+    let request = loop {
+        let request = script.recv();
+        if request["id"] == call.id() {
+            break request;
+        }
+    };
+    script.answer(&request, json!(1));
+    call.wait_timeout::<u8>(HANG).unwrap();
+    let again = call.wait_timeout::<u8>(HANG).unwrap_err();
+    assert_eq!(again.delivery(), Delivery::Answered);
 }
 
 #[test]
@@ -782,6 +808,7 @@ fn p05_an_answer_that_names_its_call_ends_it_at_once_whatever_is_wrong_with_the_
     }
     let mut expected = Survived::default();
     expected.deviations = deviations;
+    expected.repaired_text = 2;
     assert_eq!(connection.survived(), expected);
 }
 

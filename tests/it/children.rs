@@ -292,18 +292,22 @@ fn a_blocked_writer_does_not_hide_a_death() {
 fn a_flood_on_stderr_delays_no_answer_and_keeps_to_its_bound() {
     for (options, limit) in [
         (Options::new(), 64 << 10),
-        (Options::new().stderr_tail(100), 100),
+        // A line whose beginning is gone is left out.
+        (Options::new().stderr_tail(100), 64),
+        (Options::new().stderr_tail(60), 0),
         (Options::new().stderr_tail(0), 0),
         (Options::new().on_stderr(|_| {}), 64 << 10),
     ] {
         let server = serve(&options);
         for _ in 0..4 {
-            let flood = json!({"bytes": 1_000_000});
+            let flood = json!({"lines": 20_000});
             server.request::<Value>("flood", flood).unwrap();
         }
         let error = server.request::<Value>("exit", json!({"code": 3}));
-        assert_eq!(closed(&error.unwrap_err()).stderr_tail, vec![b'x'; limit]);
-        assert_eq!(server.stderr_tail().len(), limit);
+        let line = format!("{}\n", "x".repeat(63));
+        let tail = line.repeat(limit / line.len()).into_bytes();
+        assert!(closed(&error.unwrap_err()).stderr_tail == tail);
+        assert!(server.stderr_tail() == tail);
     }
 }
 

@@ -625,6 +625,23 @@ fn withdrawing(then: OnCancel) -> Options {
 }
 
 #[test]
+fn a_withdrawal_of_nothing_is_counted() {
+    let (recorder, _record) = recorder();
+    let (connection, mut script) = pair(&withdrawing(OnCancel::NoReply).handler(recorder));
+    for params in [json!({"id": 7}), json!({"id": [7]}), json!({}), json!([7])] {
+        script.send(notification("cancel", params));
+    }
+    script.send(request(7, "m"));
+    assert_eq!(script.recv()["id"], 7);
+    // Too late: it is answered.
+    script.send(notification("cancel", json!({"id": 7})));
+    script.fence(&connection);
+    let survived = connection.survived();
+    assert_eq!(survived.unknown_withdrawals, 5);
+    assert_eq!(survived.unhandled_notifications, 0);
+}
+
+#[test]
 fn a_request_withdrawn_before_it_starts_never_does() {
     let code = -32800;
     for then in [OnCancel::NoReply, OnCancel::Reply { code }] {

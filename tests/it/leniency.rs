@@ -104,7 +104,10 @@ fn what_peers_put_around_a_message_is_taken_off_and_is_no_stray_line() {
         script.raw(after);
         assert_eq!(call.wait::<String>().unwrap(), "ok", "{before:?}");
     }
-    assert_eq!(connection.survived(), Survived::default());
+    // Marks and NULs around three of them; blanks and empty lines are none.
+    let mut expected = Survived::default();
+    expected.deviations = 3;
+    assert_eq!(connection.survived(), expected);
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Everything is bounded in bytes: frames, what waits to be written, and what that costs in time.
 
-use std::io::Read;
+use std::io::{self, Read, Write};
+use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use landline::{
@@ -8,7 +9,7 @@ use landline::{
 };
 use serde_json::{Value, json};
 
-use crate::support::{guarded, methods, pair};
+use crate::support::{eventually, guarded, methods, pair};
 
 #[test]
 fn one_frame_may_always_enter_an_empty_queue_however_large() {
@@ -253,4 +254,67 @@ fn an_answer_of_64_mib_arrives_and_time_is_linear_in_the_size() {
         }
     }
     assert!(best < 8.0, "{best}");
+}
+
+#[test]
+fn notifications_that_the_peer_will_not_read_are_counted() {
+    let (connection, mut script) = pair(&Options::new());
+    let clog = script.clog(&connection);
+    for n in 0..3 {
+        connection.notify("lost", [n]).unwrap();
+    }
+    let queued = connection.start("queued", ()).unwrap();
+    drop(script.input);
+    let error = guarded(move || queued.wait::<Value>().unwrap_err());
+    assert_eq!(error.delivery(), Delivery::NotSent);
+    assert_eq!(
+        clog.wait::<Value>().unwrap_err().delivery(),
+        Delivery::MaybeRun
+    );
+    eventually("they are counted", || {
+        connection.survived().unsent_notifications == 3
+    });
+}
+
+/// Tells the length of each `write`.
+struct Lengths(mpsc::Sender<usize>);
+
+impl Write for Lengths {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        // The test may be over by then.
+        let _ = self.0.send(bytes.len());
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_frame_goes_out_in_one_write_and_a_large_one_in_pieces_that_show_its_progress() {
+    for framing in [Framing::Lines, Framing::ContentLength] {
+        let (told, lengths) = mpsc::channel();
+        let (silent, _open) = std::os::unix::net::UnixStream::pair().unwrap();
+        let options = Options::new().framing(framing);
+        let connection = options.connect(silent, Lengths(told)).unwrap();
+        connection.notify("m", ()).unwrap();
+        let bare = lengths.recv().unwrap();
+        for (text, expected) in [
+            (10, 1),
+            (200 << 10, 1),
+            ((256 << 10) - 100, 1),
+            (1 << 20, 5),
+        ] {
+            connection.notify("m", ["x".repeat(text)]).unwrap();
+            let mut written = 0;
+            for _ in 0..expected {
+                written += lengths.recv().unwrap();
+            }
+            // Brackets, quotes, a name, and in one framing some digits more.
+            assert!((0..40).contains(&(written - text - bare)), "{written}");
+        }
+        drop(connection);
+        assert_eq!(lengths.iter().count(), 0);
+    }
 }

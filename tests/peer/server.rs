@@ -106,10 +106,11 @@ fn exit_now(server: &mut Server, call: &Value) {
     exit(code(&params["code"]));
 }
 
-/// Writes that many `bytes` to stderr, without a line end, before it answers.
+/// Writes that many `lines` of 64 bytes to stderr before it answers.
 fn flood(server: &mut Server, call: &Value) {
-    let bytes = vec![b'x'; count(&call["params"]["bytes"])];
-    io::stderr().write_all(&bytes).unwrap();
+    let line = format!("{}\n", "x".repeat(63));
+    let lines = line.repeat(count(&call["params"]["lines"]));
+    io::stderr().write_all(lines.as_bytes()).unwrap();
     server.answer(call, Value::Null);
 }
 
