@@ -19,6 +19,7 @@ use crate::clocks::{Due, Mark};
 use crate::error::{AnswerFault, Delivery, Error, Limit, Result};
 use crate::json::{Decoded, decode};
 use crate::link::{CallEnd, Inbox, Link};
+use crate::looks::Looks;
 use crate::mailbox::Post;
 use crate::message::{EncodeError, Notification};
 use crate::outbox::{Outgoing, Refused};
@@ -104,6 +105,31 @@ pub enum Update {
 /// the end of the connection, or its drop.
 ///
 /// Dropping a call gives it up and tells the peer, like [`cancel`](Self::cancel).
+///
+/// # Examples
+///
+/// Several calls at once from one thread, the slow one with what belongs to it:
+///
+/// ```no_run
+/// use landline::{ChildSpec, Connection, Update};
+/// use serde_json::{Value, json};
+/// use std::time::Duration;
+///
+/// let server = Connection::spawn(&ChildSpec::new("my-server")?)?;
+/// let mut index = server.start("index", json!({"folder": "src"}))?;
+/// let names: Value = server.request("names", ())?;
+///
+/// // Ask now and then, between other work, ...
+/// if index.try_wait::<Value>()?.is_none() {
+///     // ... or follow it to its end.
+///     while let Update::Notification(progress) = index.next() {
+///         println!("{:?}", progress.params());
+///     }
+///     let found: Value = index.wait()?;
+/// }
+/// # drop(names);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct Call {
     link: Arc<Link>,
     id: u64,
@@ -547,32 +573,3 @@ impl fmt::Debug for Call {
             .finish_non_exhaustive()
     }
 }
-
-/// When one who waits looks at the process: a process that has ended while another one keeps its
-/// pipe open is not found out in any other way.
-#[derive(Debug)]
-pub(crate) struct Looks(Duration);
-
-impl Looks {
-    pub(crate) fn new() -> Self {
-        Looks(FIRST_LOOK)
-    }
-
-    /// When to look next, from now on.
-    pub(crate) fn next(&self, now: Instant) -> Option<Instant> {
-        after(now, self.0)
-    }
-
-    /// Looks; the next look is soon if a pipe is draining, otherwise later than this one was.
-    pub(crate) fn look<'a>(&mut self, links: impl IntoIterator<Item = &'a Link>) {
-        self.0 = if links.into_iter().any(Link::look) {
-            FIRST_LOOK
-        } else {
-            (self.0 * 2).min(LAST_LOOK)
-        };
-    }
-}
-
-// One look is a system call; a death is to be told soon, and a long wait to cost nothing.
-const FIRST_LOOK: Duration = Duration::from_millis(50);
-const LAST_LOOK: Duration = Duration::from_secs(1);

@@ -13,6 +13,26 @@ use crate::sync::lock;
 /// Cancels calls from another thread: all that were given the token, those to come included.
 ///
 /// Clones cancel the same calls.
+///
+/// # Examples
+///
+/// ```
+/// use landline::{CallOptions, CancelToken, ChildSpec, Connection};
+/// use serde_json::Value;
+///
+/// // A server that never answers.
+/// let silent = ChildSpec::from_argv(["sh", "-c", "cat >/dev/null"])?;
+/// let server = Connection::spawn(&silent)?;
+///
+/// let token = CancelToken::new();
+/// let options = CallOptions::new().cancel_token(&token);
+/// let user = std::thread::spawn(move || token.cancel());
+///
+/// let error = server.request_with::<Value>("search", (), &options).unwrap_err();
+/// assert!(error.is_cancelled());
+/// # user.join().unwrap();
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, Default)]
 pub struct CancelToken(Arc<Token>);
 

@@ -448,8 +448,8 @@ impl Tail {
         }
     }
 
-    /// What was kept. A line whose beginning is gone is left out: what is left of it can be the end of
-    /// a secret.
+    /// What was kept. A line whose beginning is gone is left out: what is left of it can be the end
+    /// of a secret.
     pub(crate) fn bytes(&self) -> Vec<u8> {
         let state = lock(&self.state);
         let bytes: Vec<u8> = state.bytes.iter().copied().collect();

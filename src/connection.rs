@@ -1,7 +1,7 @@
 //! The connection: its start, its threads, and its end.
 //!
-//! Takes [`Options`] and a child, or any pair of streams, and gives a [`Connection`]. Each thread owns
-//! what it works on and ends by itself when its pipe or queue does; nothing here waits for one
+//! Takes [`Options`] and a child, or any pair of streams, and gives a [`Connection`]. Each thread
+//! owns what it works on and ends by itself when its pipe or queue does; nothing here waits for one
 //! without a bound.
 
 use std::io::{self, Read, Write};
@@ -70,6 +70,27 @@ impl Connection {
     /// [`Options::queue_incoming`]. Blocks until something comes or the connection ends, which is
     /// told each time; in other connections, until the end. Like every waiting caller it looks at
     /// the process now and then, once a second at most.
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// use landline::{ChildSpec, Incoming, Options, RpcError};
+    /// use serde_json::json;
+    ///
+    /// let server = Options::new().queue_incoming().spawn(&ChildSpec::new("my-server")?)?;
+    /// loop {
+    ///     match server.next_incoming() {
+    ///         Incoming::Request(request, responder) => responder.answer(match request.method() {
+    ///             "roots/list" => Ok(json!({ "roots": [] })),
+    ///             other => Err(RpcError::method_not_found(other)),
+    ///         }),
+    ///         Incoming::Notification(notification) => println!("{}", notification.method()),
+    ///         Incoming::Closed(why) => break println!("{why}"),
+    ///         _ => {}
+    ///     }
+    /// }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn next_incoming(&self) -> Incoming {
         loop {
             // Without a time of its own it always has something to give.

@@ -16,9 +16,9 @@ use std::time::{Duration, Instant};
 use crossbeam_channel::{Select, never};
 use serde_json::Value;
 
-use crate::call::Looks;
 use crate::error::Closed;
 use crate::link::Link;
+use crate::looks::Looks;
 use crate::mailbox::{Mailbox, Post};
 use crate::message::{Id, Notification, RpcError};
 use crate::peer::Peer;
@@ -31,7 +31,8 @@ use crate::sync::{Event, earlier, lock, survive, wait_until};
 /// Notifications come one after the other, in wire order, on one thread of the connection; a
 /// handler that takes its time delays only further notifications. Each request comes on a thread of
 /// its own, at most 16 at once. Any method may call [`Peer::request`], block, close the connection,
-/// or panic: a panic is counted, and answers a request with an internal error (-32603).
+/// or panic: a panic is counted, and answers a request with an internal error (-32603). The handler
+/// is dropped by whichever thread of the connection lets go of it last.
 ///
 /// ```
 /// use landline::{Handler, Notification, Peer, Request, RpcError};
@@ -69,7 +70,8 @@ pub trait Handler: Send + Sync + 'static {
         let _ = (peer, lost);
     }
 
-    /// Learns that the connection has ended, after the last notification. The default ignores it.
+    /// Learns that the connection has ended, once, after the last notification. The default ignores
+    /// it.
     fn closed(&self, why: &Closed) {
         let _ = why;
     }
@@ -236,7 +238,8 @@ impl Dispatcher {
             requests.waiting.push_back(job);
         } else {
             drop(requests);
-            // It costs nothing there because it is bounded here, and must never be dropped silently.
+            // It costs nothing there because it is bounded here, and must never be dropped
+            // silently.
             let incoming = Incoming::Request(job.request, job.responder);
             self.backlog.push(incoming, 0);
         }

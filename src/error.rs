@@ -92,6 +92,23 @@ impl Error {
     }
 
     /// Says what the peer can have seen of the call; a caller decides by it whether to try again.
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// use landline::{Connection, Delivery, Result};
+    /// use serde_json::Value;
+    ///
+    /// /// Tries once more where that cannot run the payment twice.
+    /// fn pay(server: &Connection) -> Result<Value> {
+    ///     match server.request("pay", [100]) {
+    ///         Err(error) if error.delivery() == Delivery::NotSent && !error.is_closed() => {
+    ///             server.request("pay", [100])
+    ///         }
+    ///         result => result,
+    ///     }
+    /// }
+    /// ```
     pub fn delivery(&self) -> Delivery {
         match self {
             Error::Rpc { .. } => Delivery::Answered,

@@ -224,6 +224,7 @@ mod clocks;
 mod outbox;
 
 mod link;
+mod looks;
 
 // Calling and being called:
 mod cancel;

@@ -440,8 +440,8 @@ mod tests {
         let outbox = Outbox::new(1000, 10);
         loop {
             assert!(outbox.send_urgent(frame(10), Duration::ZERO));
-            // The machine may stop this thread for longer than the patience lasts; then the test says
-            // nothing and is done again.
+            // The machine may stop this thread for longer than the patience lasts; then the test
+            // says nothing and is done again.
             let mut longest = Duration::ZERO;
             let entered = thread::scope(|scope| {
                 let waiter = scope.spawn(|| outbox.send_urgent(frame(10), patience));

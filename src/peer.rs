@@ -20,6 +20,22 @@ use crate::survived::Survived;
 ///
 /// It does not keep the connection open: when the [`Connection`](crate::Connection) is closed or
 /// dropped, every call through a handle fails with [`Error::Closed`].
+///
+/// # Examples
+///
+/// ```no_run
+/// use landline::{ChildSpec, Options, RpcError};
+/// use serde_json::{Value, json};
+///
+/// let options = Options::new().on_request(|peer, request| {
+///     // A handler may ask back before it answers.
+///     peer.request::<Value>("details", json!({ "of": request.method() }))
+///         .map_err(|error| RpcError::new(RpcError::INTERNAL_ERROR, error.to_string()))
+/// });
+/// let server = options.spawn(&ChildSpec::new("my-server")?)?;
+/// # drop(server);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct Peer {
     pub(crate) link: Arc<Link>,
@@ -59,7 +75,8 @@ impl Peer {
         self.start_with(method, options, |_| params)?.wait()
     }
 
-    /// Sends a request and gives the call in flight. Blocks only while the outgoing queue is full.
+    /// Sends a request and gives the call in flight. Blocks only while the outgoing queue is full,
+    /// and at most for the call's total limit, which begins here; dropping the [`Call`] cancels it.
     ///
     /// # Errors
     ///

@@ -41,8 +41,8 @@ pub(crate) fn clean_bytes(bytes: &[u8]) -> String {
     clean(&String::from_utf8_lossy(bytes)).into_owned()
 }
 
-/// What is left of a text cut at its beginning without the line that was cut, or, of one line alone,
-/// without the word that was cut.
+/// What is left of a text cut at its beginning without the line that was cut, or, of one line
+/// alone, without the word that was cut.
 pub(crate) fn whole_words(cut: &[u8]) -> &[u8] {
     let line_end = cut.iter().position(|byte| *byte == b'\n');
     let blank = || cut.iter().position(u8::is_ascii_whitespace);

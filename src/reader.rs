@@ -1,8 +1,8 @@
 //! The reader thread: from the peer to whom each message concerns.
 //!
 //! Takes frames, finds out whose each is and moves it there: an answer to its call, a notification
-//! to the call that it belongs to or to the handler, a request to the handler. It runs no user code,
-//! but for the stream itself, and waits for nobody.
+//! to the call that it belongs to or to the handler, a request to the handler. It runs no user
+//! code, but for the stream itself, and waits for nobody.
 
 use std::io::{self, BufReader, Read};
 use std::sync::Arc;

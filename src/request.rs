@@ -104,6 +104,8 @@ impl Request {
 /// Answers one request that was taken from the queue.
 ///
 /// Dropping it answers with an internal error (-32603), so that the peer never waits for nothing.
+/// It can be kept, sent to another thread, and used later; see
+/// [`Connection::next_incoming`](crate::Connection::next_incoming).
 #[derive(Debug)]
 pub struct Responder {
     ticket: Arc<Ticket>,
