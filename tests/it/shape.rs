@@ -130,6 +130,25 @@ fn no_file_is_longer_than_can_be_read_at_once() {
 }
 
 #[test]
+fn no_comment_is_wider_than_a_hundred_columns() {
+    for entry in sources() {
+        let text = fs::read_to_string(root().join(&entry.0)).unwrap();
+        let mut in_example = false;
+        for line in text
+            .lines()
+            .filter(|line| line.trim_start().starts_with("//"))
+        {
+            let words = line.trim_start().trim_start_matches(['/', '!', ' ']);
+            in_example ^= words.starts_with("```");
+            // Neither a table nor code can be broken anywhere.
+            if !in_example && !words.starts_with('|') {
+                assert!(line.chars().count() <= 100, "{}: {line}", entry.0.display());
+            }
+        }
+    }
+}
+
+#[test]
 fn no_foreign_channel_is_part_of_the_public_surface() {
     for (path, code) in sources() {
         for line in code
