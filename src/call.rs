@@ -17,7 +17,7 @@ use serde_core::de::DeserializeOwned;
 use crate::cancel::{CancelToken, Cancellable};
 use crate::clocks::{Due, Mark};
 use crate::error::{AnswerFault, Delivery, Error, Limit, Result};
-use crate::json::{Decoded, decode};
+use crate::json::{Decoded, decode_repairing};
 use crate::link::{CallEnd, Inbox, Link};
 use crate::looks::Looks;
 use crate::mailbox::Post;
@@ -500,7 +500,7 @@ impl Call {
     fn take<R: DeserializeOwned>(&mut self) -> Result<R> {
         let answered = State::Taken(Delivery::Answered);
         let end = match std::mem::replace(&mut self.state, answered) {
-            State::Ended(CallEnd::Result(raw)) => match decode(&raw) {
+            State::Ended(CallEnd::Result(raw)) => match decode_repairing(&raw) {
                 Ok(Decoded { value, repaired }) => {
                     self.link.counters.repaired_text.add(u64::from(repaired));
                     return Ok(value);

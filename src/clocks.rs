@@ -1,6 +1,6 @@
 //! The clocks of a connection, and how they stand still while a person is asked.
 //!
-//! Every time limit of a call is measured by [`Clocks::elapsed`], which leaves out the time during
+//! Every time limit of a call is measured from a [`Mark`], and leaves out the time during
 //! which at least one question was open. Each question stops the clocks for at most its own limit.
 
 use std::sync::Mutex;
@@ -63,6 +63,13 @@ impl Clocks {
             at,
             stood: lock(&self.0).stood_by(at),
         }
+    }
+
+    /// How much time has counted since the mark.
+    pub(crate) fn elapsed(&self, mark: Mark) -> Duration {
+        let now = Instant::now();
+        let stood = lock(&self.0).stood_by(now).saturating_sub(mark.stood);
+        now.saturating_duration_since(mark.at).saturating_sub(stood)
     }
 
     /// Tells when a limit that counts from the mark runs out. `Duration::MAX` never does.
@@ -180,6 +187,20 @@ mod tests {
         assert!(due_in(&clocks, mark, HOUR) >= HOUR + Duration::from_millis(5));
         // A call that starts now has nothing to make good.
         assert_eq!(due_in(&clocks, clocks.mark(), HOUR), HOUR);
+    }
+
+    #[test]
+    fn time_that_stands_still_does_not_count() {
+        let clocks = Clocks::default();
+        let mark = clocks.mark();
+        let question = clocks.stop(HOUR);
+        let before = clocks.elapsed(mark);
+        std::thread::sleep(Duration::from_millis(5));
+        assert_eq!(clocks.elapsed(mark), before);
+        clocks.resume(question);
+        let resumed = clocks.elapsed(mark);
+        std::thread::sleep(Duration::from_millis(5));
+        assert!(clocks.elapsed(mark) >= resumed + Duration::from_millis(5));
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! Raw JSON text, read no further than needed.
 //!
-//! Finds the members of an object as raw text and decodes raw text into a caller's type, without
-//! building a value on the way. Present and null are told apart everywhere.
+//! For a protocol layer that keeps what the peer wrote: finds the members of an object and the
+//! elements of an array as raw text, and decodes raw text into a caller's type, without building a
+//! value on the way. Present and null are told apart everywhere.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -11,6 +12,64 @@ use serde_core::de::{
 };
 use serde_json::value::RawValue;
 
+/// Decodes raw text into the type asked for.
+///
+/// Half of a surrogate pair, which JavaScript writes when it cuts a string inside one, is replaced
+/// by U+FFFD where the text cannot be decoded otherwise.
+///
+/// # Errors
+///
+/// The text is not of that type.
+///
+/// # Examples
+///
+/// ```
+/// let raw = serde_json::value::RawValue::from_string(r#"{"size": [2, 3]}"#.into())?;
+/// let size = landline::json::member(&raw, &["size"]).unwrap();
+/// assert_eq!(landline::json::decode::<(u8, u8)>(size)?, (2, 3));
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+pub fn decode<T: DeserializeOwned>(raw: &RawValue) -> Result<T, serde_json::Error> {
+    decode_repairing(raw).map(|decoded| decoded.value)
+}
+
+/// The text of a JSON string, borrowed where it holds no escapes; `None` for anything else.
+///
+/// ```
+/// let raw = serde_json::value::RawValue::from_string(r#""a\u0062""#.into())?;
+/// assert_eq!(landline::json::text(&raw).unwrap(), "ab");
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+pub fn text(raw: &RawValue) -> Option<Cow<'_, str>> {
+    let inner = raw.get().strip_prefix('"')?.strip_suffix('"')?;
+    if inner.contains('\\') {
+        decode(raw).ok().map(Cow::Owned)
+    } else {
+        Some(Cow::Borrowed(inner))
+    }
+}
+
+/// Finds the raw value at a path of member names inside an object; `None` where there is none. Of
+/// duplicates the last one counts, as in [`serde_json::Value`].
+pub fn member<'a>(raw: &'a RawValue, path: &[impl AsRef<str>]) -> Option<&'a RawValue> {
+    path.iter().try_fold(raw, |raw, name| {
+        let [member] = members(raw.get(), [name.as_ref()]).ok()?;
+        member
+    })
+}
+
+/// The elements of an array; `None` if it is none, or one of more than `most`: an element of one
+/// byte takes sixteen here.
+pub fn elements(array: &RawValue, most: usize) -> Option<Vec<&RawValue>> {
+    elements_of(array.get(), most)
+}
+
+/// The members of an object in their order, duplicates included; `None` if it is none.
+pub fn entries(object: &RawValue) -> Option<Vec<(Cow<'_, str>, &RawValue)>> {
+    let mut deserializer = serde_json::Deserializer::from_str(object.get());
+    deserializer.deserialize_map(Entries).ok()
+}
+
 /// What was decoded, and whether its text had to be repaired for it.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Decoded<T> {
@@ -18,9 +77,10 @@ pub(crate) struct Decoded<T> {
     pub(crate) repaired: bool,
 }
 
-/// Decodes raw text. Half of a surrogate pair, which JavaScript writes when it cuts a string inside
-/// one, is replaced by U+FFFD where the text cannot be decoded otherwise.
-pub(crate) fn decode<T: DeserializeOwned>(raw: &RawValue) -> Result<Decoded<T>, serde_json::Error> {
+/// Decodes as [`decode`] does and tells of a repair.
+pub(crate) fn decode_repairing<T: DeserializeOwned>(
+    raw: &RawValue,
+) -> Result<Decoded<T>, serde_json::Error> {
     let (value, repaired) = match serde_json::from_str(raw.get()) {
         Ok(value) => (value, false),
         Err(error) => match without_lone_surrogates(raw.get()) {
@@ -35,7 +95,7 @@ pub(crate) fn decode<T: DeserializeOwned>(raw: &RawValue) -> Result<Decoded<T>, 
 pub(crate) fn decode_params<T: DeserializeOwned>(
     params: Option<&RawValue>,
 ) -> Result<Decoded<T>, serde_json::Error> {
-    decode(params.unwrap_or(RawValue::NULL))
+    decode_repairing(params.unwrap_or(RawValue::NULL))
 }
 
 /// Finds the members of these names in the text of one object. Of duplicates the last one counts,
@@ -50,24 +110,33 @@ pub(crate) fn members<'a, const N: usize>(
     Ok(found)
 }
 
-/// Finds the raw value at a path of member names inside an object.
-pub(crate) fn member<'a>(raw: &'a RawValue, path: &[impl AsRef<str>]) -> Option<&'a RawValue> {
-    path.iter().try_fold(raw, |raw, name| {
-        let [member] = members(raw.get(), [name.as_ref()]).ok()?;
-        member
-    })
-}
-
-/// Splits an array into its elements; `None` if the text is no array, an empty one, or one of more
-/// than `most`: an element of one byte takes sixteen here.
-pub(crate) fn elements(array: &str, most: usize) -> Option<Vec<&RawValue>> {
+/// As [`elements`], from text that need not be JSON.
+pub(crate) fn elements_of(array: &str, most: usize) -> Option<Vec<&RawValue>> {
     if !array.starts_with('[') {
         return None;
     }
     let mut deserializer = serde_json::Deserializer::from_str(array);
     let found = deserializer.deserialize_seq(Elements(most)).ok()?;
     deserializer.end().ok()?;
-    (!found.is_empty()).then_some(found)
+    Some(found)
+}
+
+struct Entries;
+
+impl<'de> Visitor<'de> for Entries {
+    type Value = Vec<(Cow<'de, str>, &'de RawValue)>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut found = Vec::new();
+        while let Some((Key(key), value)) = map.next_entry()? {
+            found.push((key, value));
+        }
+        Ok(found)
+    }
 }
 
 struct Elements(usize);
@@ -215,7 +284,7 @@ mod tests {
         }
         let raw: Box<RawValue> = serde_json::from_str(text).unwrap();
         let expected = json!({"\u{fffd}é": "\\\u{1f600}\u{fffd}", "a": ["é\\", "\u{fffd}"]});
-        let decoded = decode::<Value>(&raw).unwrap();
+        let decoded = decode_repairing::<Value>(&raw).unwrap();
         assert_eq!(decoded.value, expected);
         assert!(decoded.repaired);
     }
@@ -259,18 +328,19 @@ mod tests {
     }
 
     #[test]
-    fn only_a_filled_array_has_elements() {
-        let count = |text| elements(text, 3).map(|elements| elements.len());
+    fn only_an_array_has_elements() {
+        let count = |text| elements_of(text, 3).map(|elements| elements.len());
         assert_eq!(count(r#"[{"a":1},2]"#), Some(2));
         assert_eq!(count("[[]]"), Some(1));
-        for none in ["[]", "[ ]", "{}", "[INFO] text", "[1", "[1,]", "", "1"] {
+        assert_eq!(count("[ ]"), Some(0));
+        for none in ["{}", "[INFO] text", "[1", "[1,]", "", "1"] {
             assert_eq!(count(none), None, "{none}");
         }
     }
 
     #[test]
     fn an_array_has_as_many_elements_as_were_allowed() {
-        assert_eq!(elements("[1,2,3]", 3).unwrap().len(), 3);
-        assert!(elements("[1,2,3,4]", 3).is_none());
+        assert_eq!(elements_of("[1,2,3]", 3).unwrap().len(), 3);
+        assert!(elements_of("[1,2,3,4]", 3).is_none());
     }
 }

@@ -207,7 +207,7 @@ mod scan;
 
 mod framing;
 
-mod json;
+pub mod json;
 mod message;
 
 // What a caller learns:
@@ -253,7 +253,7 @@ pub use framing::{FrameError, Framing};
 pub use link::Ended;
 pub use message::{EncodeError, Id, Notification, RpcError};
 pub use options::Options;
-pub use peer::{ClocksStopped, Peer};
+pub use peer::{ClocksStopped, Peer, Stopwatch};
 pub use request::{Request, Responder};
 pub use spec::{ChildSpec, ChildSpecError};
 pub use survived::Survived;

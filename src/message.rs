@@ -287,7 +287,7 @@ pub(crate) fn parse(text: &str) -> Option<Parsed> {
         (Some(method), Some(id)) => {
             let id = Id::from_json(id.get())?;
             deviations += u64::from(matches!(id, Id::Other(_)));
-            let method = decode(method).ok()?.value;
+            let method = decode(method).ok()?;
             Message::Request {
                 id,
                 method,
@@ -295,7 +295,7 @@ pub(crate) fn parse(text: &str) -> Option<Parsed> {
             }
         }
         (Some(method), None) => Message::Notification(Notification {
-            method: decode(method).ok()?.value,
+            method: decode(method).ok()?,
             params: params(),
         }),
         (None, id) => {
@@ -432,7 +432,7 @@ pub(crate) fn reply(
 
 /// A JSON string's text, or the JSON text of anything else.
 fn plain_text(raw: &RawValue) -> String {
-    decode(raw).map_or_else(|_| raw.get().to_owned(), |decoded| decoded.value)
+    decode(raw).unwrap_or_else(|_| raw.get().to_owned())
 }
 
 const PARAMS: &[u8] = br#","params":"#;

@@ -5,11 +5,13 @@
 //! first cause.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_core::Serialize;
 use serde_core::de::DeserializeOwned;
 
 use crate::call::{Call, CallOptions};
+use crate::clocks::Mark;
 use crate::dialect::Dialect;
 use crate::error::{Closed, Delivery, Error, Limit, Result};
 use crate::link::{Ended, Link};
@@ -177,6 +179,14 @@ impl Peer {
         self.link.set_dialect(dialect);
     }
 
+    /// Starts to measure the time that counts for the limits of calls.
+    pub fn stopwatch(&self) -> Stopwatch {
+        Stopwatch {
+            started: self.link.clocks.mark(),
+            link: self.link.clone(),
+        }
+    }
+
     /// Lets every clock of the connection stand still while a person is asked: the limits of all
     /// its calls go on when the guard is dropped, or after the human limit, 10 minutes unless set.
     #[must_use = "the clocks go on when the guard is dropped"]
@@ -186,6 +196,22 @@ impl Peer {
             link: self.link.clone(),
             question,
         }
+    }
+}
+
+/// Measures the time that counts for the limits of calls: it stands while a person is asked.
+///
+/// For a protocol whose one call is several requests under one limit.
+#[derive(Debug)]
+pub struct Stopwatch {
+    link: Arc<Link>,
+    started: Mark,
+}
+
+impl Stopwatch {
+    /// The time that has counted since it was started.
+    pub fn elapsed(&self) -> Duration {
+        self.link.clocks.elapsed(self.started)
     }
 }
 

@@ -11,7 +11,7 @@ use crate::dialect::{Arrays, Dialect};
 use crate::dispatch::Dispatcher;
 use crate::error::AnswerFault;
 use crate::framing::{Frame, FrameReader};
-use crate::json::{elements, member};
+use crate::json::{elements_of, member};
 use crate::link::{CallEnd, Link};
 use crate::message::{
     AnswerId, Id, Message, Notification, Outcome, Parsed, RpcError, parse, reply, text,
@@ -103,8 +103,8 @@ impl Reader {
             return self.message(parsed, &text, None);
         }
         let dialect = self.link.dialect();
-        if let Some(elements) =
-            elements(&text, MAX_ELEMENTS).filter(|_| dialect.arrays != Arrays::Refuse)
+        if let Some(elements) = elements_of(&text, MAX_ELEMENTS)
+            .filter(|found| !found.is_empty() && dialect.arrays != Arrays::Refuse)
         {
             counters.repaired_text.add(u64::from(repaired));
             let batch = (dialect.arrays == Arrays::Batch).then(|| Batch::new(&self.link));
