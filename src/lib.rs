@@ -198,7 +198,7 @@ mod spec;
 mod sync;
 mod sys;
 
-mod quote;
+pub mod quote;
 
 mod child;
 
@@ -241,6 +241,9 @@ mod reader;
 mod writer;
 
 mod connection;
+
+// A protocol on top, by the public surface alone:
+pub mod mcp;
 
 pub use call::{Call, CallOptions, Update};
 pub use cancel::CancelToken;

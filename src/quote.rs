@@ -8,7 +8,7 @@ use std::borrow::Cow;
 
 /// Gives the text without terminal escape sequences and control characters; line ends and tabs
 /// stay.
-pub(crate) fn clean(text: &str) -> Cow<'_, str> {
+pub fn clean(text: &str) -> Cow<'_, str> {
     if !text.chars().any(is_unwanted) {
         return Cow::Borrowed(text);
     }
@@ -37,7 +37,7 @@ pub(crate) fn clean(text: &str) -> Cow<'_, str> {
 }
 
 /// As [`clean`], from bytes that need not be UTF-8.
-pub(crate) fn clean_bytes(bytes: &[u8]) -> String {
+pub fn clean_bytes(bytes: &[u8]) -> String {
     clean(&String::from_utf8_lossy(bytes)).into_owned()
 }
 

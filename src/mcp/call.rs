@@ -1,0 +1,95 @@
+//! The manner and the limits of one call.
+
+use std::fmt;
+use std::time::Duration;
+
+use crate::CancelToken;
+use crate::mcp::meta::Meta;
+use crate::mcp::progress::Progress;
+use crate::mcp::tools::Tool;
+
+/// The limits and the manner of one call, where they differ from the client's.
+///
+/// ```
+/// use landline::mcp::CallOptions;
+/// use std::time::Duration;
+///
+/// let mut seen = Vec::new();
+/// let options = CallOptions::new()
+///     .timeout(Duration::from_secs(600))
+///     .idle(Duration::from_secs(30))
+///     .progress(|progress| seen.push(progress.progress()));
+/// # drop(options);
+/// ```
+#[derive(Default)]
+pub struct CallOptions<'a> {
+    pub(crate) total: Option<Duration>,
+    pub(crate) idle: Option<Duration>,
+    pub(crate) cancel: Option<CancelToken>,
+    pub(crate) meta: Meta,
+    pub(crate) progress: Option<Box<dyn FnMut(&Progress) + 'a>>,
+    pub(crate) expect: Option<Tool>,
+}
+
+impl<'a> CallOptions<'a> {
+    /// Takes every limit from the client.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets the total limit, all rounds of the call included; the time in which a person is asked
+    /// does not count. `Duration::MAX` means none.
+    #[must_use]
+    pub fn timeout(mut self, total: Duration) -> Self {
+        self.total = Some(total);
+        self
+    }
+
+    /// Sets how long the call may go without progress. The server is asked to tell its progress then.
+    #[must_use]
+    pub fn idle(mut self, idle: Duration) -> Self {
+        self.idle = Some(idle);
+        self
+    }
+
+    /// Lets a token cancel the call from another thread. Between two rounds it takes effect with the
+    /// next.
+    #[must_use]
+    pub fn cancel_token(mut self, token: &CancelToken) -> Self {
+        self.cancel = Some(token.clone());
+        self
+    }
+
+    /// Adds to the `_meta` of the request.
+    #[must_use]
+    pub fn meta(mut self, meta: Meta) -> Self {
+        self.meta = meta;
+        self
+    }
+
+    /// Takes the progress of the call: on the thread that makes it, in wire order, all of it before
+    /// the call returns. The server is asked to tell it.
+    #[must_use]
+    pub fn progress(mut self, progress: impl FnMut(&Progress) + 'a) -> Self {
+        self.progress = Some(Box::new(progress));
+        self
+    }
+
+    /// Checks the structured result against the output schema of this tool, by the validator of the
+    /// [`Options`](crate::mcp::Options::validator); without one, nothing is checked.
+    #[must_use]
+    pub fn expect(mut self, tool: &Tool) -> Self {
+        self.expect = Some(tool.clone());
+        self
+    }
+}
+
+impl fmt::Debug for CallOptions<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CallOptions")
+            .field("total", &self.total)
+            .field("idle", &self.idle)
+            .field("meta", &self.meta)
+            .finish_non_exhaustive()
+    }
+}

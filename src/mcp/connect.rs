@@ -1,0 +1,532 @@
+//! Connecting: which era a server belongs to, and the greeting of that era.
+//!
+//! A probe, `server/discover`, asks a server of either era; only a modern one can answer it
+//! (revision 2026-07-28, stdio). Any other answer, silence, or the end of the process stands for a
+//! legacy server, which is greeted with `initialize`: in the same process, or, if it ended on the
+//! probe, once more in a new one. The invariant: whatever way this ends, the process is a client's
+//! or it is closed.
+
+use std::io::{Read, Write};
+use std::process::Command;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+use serde_json::value::RawValue;
+
+use crate::json::{member, text};
+use crate::mcp::answer::Answers;
+use crate::mcp::client::Client;
+use crate::mcp::error::{
+    Attempt, ConnectError, ConnectFailure, ConnectPhase, Reason, UNSUPPORTED_VERSION, is_modern,
+    supported, versions,
+};
+use crate::mcp::options::{Options, Start};
+use crate::mcp::params::{Body, Inputs, Params};
+use crate::mcp::revision::Revision;
+use crate::mcp::server::Server;
+use crate::mcp::session::{Core, Session};
+use crate::{Arrays, Call, CallOptions, ChildSpec, Connection, Dialect, Error, OnCancel};
+
+impl Options {
+    /// Starts a server and connects to it: finds its era, agrees on a version, and is ready to call.
+    /// Blocks for the limit of connecting at most, 60 seconds unless set, and for the close of a
+    /// process with which it failed.
+    ///
+    /// # Errors
+    ///
+    /// [`ConnectError::Spawn`] if the process does not start, [`ConnectError::Failed`] with all that is
+    /// known otherwise.
+    pub fn spawn(&self, spec: &ChildSpec) -> Result<Client, ConnectError> {
+        Connecting::new(self).run(|options| Ok(options.spawn(spec)?), true)
+    }
+
+    /// As [`spawn`](Self::spawn), for commands that the caller makes, perhaps with a uid or a umask.
+    /// A second one is asked for if the process of the first ends on the probe.
+    ///
+    /// # Errors
+    ///
+    /// As [`spawn`](Self::spawn).
+    pub fn spawn_command(&self, command: impl Fn() -> Command) -> Result<Client, ConnectError> {
+        Connecting::new(self).run(|options| Ok(options.spawn_command(command())?), true)
+    }
+
+    /// Connects to a server that is no child: any pair of streams. There is no second try if they
+    /// end on the probe.
+    ///
+    /// # Errors
+    ///
+    /// [`ConnectError::Threads`] if the system refuses a thread, [`ConnectError::Failed`] otherwise.
+    pub fn connect(
+        &self,
+        reader: impl Read + Send + 'static,
+        writer: impl Write + Send + 'static,
+    ) -> Result<Client, ConnectError> {
+        let mut streams = Some((reader, writer));
+        let open = |options: &crate::Options| {
+            // Asked for once, as nothing can be started again.
+            let taken = streams.take().ok_or(std::io::ErrorKind::NotConnected);
+            let connection = taken
+                .map_err(std::io::Error::from)
+                .and_then(|(reader, writer)| options.connect(reader, writer));
+            connection.map_err(ConnectError::Threads)
+        };
+        Connecting::new(self).run(open, false)
+    }
+}
+
+/// One attempt to become a client.
+struct Connecting<'a> {
+    options: &'a Options,
+    until: Option<Instant>,
+    attempts: Vec<Attempt>,
+    theirs: Vec<String>,
+}
+
+/// The process, or streams, of an attempt.
+struct Line {
+    connection: Connection,
+    core: Arc<Core>,
+    probe: Option<String>,
+    handshake: Option<String>,
+}
+
+/// What a probe has found out.
+enum Probed {
+    Modern(Server),
+    /// No modern server answers so.
+    Legacy(Option<Error>),
+    /// Nothing yet; the call is kept, as its answer may still come.
+    Silent(Call),
+    Failed(Reason),
+}
+
+impl<'a> Connecting<'a> {
+    fn new(options: &'a Options) -> Self {
+        Connecting {
+            options,
+            until: Instant::now().checked_add(options.connect),
+            attempts: Vec::new(),
+            theirs: Vec::new(),
+        }
+    }
+
+    fn run(
+        mut self,
+        mut open: impl FnMut(&crate::Options) -> Result<Connection, ConnectError>,
+        again: bool,
+    ) -> Result<Client, ConnectError> {
+        let mut line = self.open(&mut open)?;
+        let outcome = match self.options.start {
+            Start::Probe | Start::Modern => self.ask(&mut line),
+            Start::Legacy => self.greet(&mut line, None),
+            Start::Handshake => self.greet_or_ask(&mut line),
+        };
+        let outcome = match outcome {
+            // It ended on the probe, before it was asked for anything else.
+            Err((ConnectPhase::Probe, Reason::Call(error)))
+                if error.is_closed() && again && self.options.start != Start::Modern =>
+            {
+                self.give_up(line);
+                line = self.open(&mut open)?;
+                self.greet(&mut line, None)
+            }
+            other => other,
+        };
+        match outcome {
+            Ok(()) => {
+                line.core.open();
+                let session = Session::new(line.connection.peer(), line.core);
+                Ok(Client::new(line.connection, session))
+            }
+            Err((phase, reason)) => {
+                self.give_up(line);
+                Err(ConnectError::Failed(Box::new(self.failure(phase, reason))))
+            }
+        }
+    }
+
+    fn open(
+        &self,
+        open: &mut impl FnMut(&crate::Options) -> Result<Connection, ConnectError>,
+    ) -> Result<Line, ConnectError> {
+        let core = Core::new(self.options.clone());
+        let options = self.options.transport.clone();
+        let options = options
+            .dialect(probing())
+            .human_timeout(self.options.human)
+            .handler(Answers(core.clone()));
+        Ok(Line {
+            connection: open(&options)?,
+            core,
+            probe: None,
+            handshake: None,
+        })
+    }
+
+    // The steps, each with the phase and the reason of its failure.
+
+    /// Probes, and greets a server that is not modern.
+    fn ask(&mut self, line: &mut Line) -> Result<(), (ConnectPhase, Reason)> {
+        let probed = self.probe(line);
+        let pinned = self.options.start == Start::Modern;
+        match probed {
+            Probed::Modern(server) => Ok(self.meet(line, server)),
+            Probed::Failed(reason) => Err((ConnectPhase::Probe, reason)),
+            Probed::Legacy(why) if pinned => Err((ConnectPhase::Probe, Reason::NotModern(why))),
+            Probed::Legacy(_) => self.greet(line, None),
+            Probed::Silent(call) if pinned => {
+                // No answer is no reason to speak otherwise; the rest of the time is its own.
+                match self.finish(line, call) {
+                    Probed::Modern(server) => Ok(self.meet(line, server)),
+                    Probed::Failed(reason) => Err((ConnectPhase::Probe, reason)),
+                    Probed::Legacy(why) => Err((ConnectPhase::Probe, Reason::NotModern(why))),
+                    Probed::Silent(_) => Err((ConnectPhase::Probe, Reason::NotModern(None))),
+                }
+            }
+            Probed::Silent(call) => self.greet(line, Some(call)),
+        }
+    }
+
+    /// Greets a server that was legacy when it was last met, and probes if it refuses.
+    fn greet_or_ask(&mut self, line: &mut Line) -> Result<(), (ConnectPhase, Reason)> {
+        match self.greet(line, None) {
+            Err((_, Reason::Call(error))) if error.rpc().is_some() => {
+                line.connection.set_dialect(probing());
+                match self.probe(line) {
+                    Probed::Modern(server) => Ok(self.meet(line, server)),
+                    _ => Err((ConnectPhase::Handshake, Reason::Call(error))),
+                }
+            }
+            other => other,
+        }
+    }
+
+    fn meet(&self, line: &Line, server: Server) {
+        line.connection.set_dialect(modern());
+        line.core.meet(server);
+    }
+
+    /// Asks with `server/discover`, in one version after the other while the server refuses them.
+    fn probe(&mut self, line: &mut Line) -> Probed {
+        let mut tried: Vec<String> = Vec::new();
+        let Some(mut version) = self.options.modern.first().cloned() else {
+            return Probed::Legacy(None);
+        };
+        loop {
+            let call = match self.discover(line, &version) {
+                Ok(call) => call,
+                Err(error) => return Probed::Failed(Reason::Call(error)),
+            };
+            tried.push(version);
+            let probed = self.wait(line, call);
+            let Probed::Failed(Reason::Call(error)) = &probed else {
+                return probed;
+            };
+            let theirs = error
+                .rpc()
+                .filter(|rpc| rpc.code == UNSUPPORTED_VERSION)
+                .and_then(supported);
+            let Some(theirs) = theirs else {
+                return probed;
+            };
+            let other = self
+                .options
+                .modern
+                .iter()
+                .find(|ours| theirs.contains(ours) && !tried.contains(ours));
+            let other = other.cloned();
+            self.theirs = theirs;
+            match other {
+                Some(other) => version = other,
+                None if self.names_legacy() => return Probed::Legacy(None),
+                None => return Probed::Failed(Reason::NoCommonVersion),
+            }
+        }
+    }
+
+    /// Whether a modern server that names only legacy versions may be greeted in one of them.
+    fn names_legacy(&self) -> bool {
+        let known = |theirs: &String| {
+            self.options
+                .legacy
+                .iter()
+                .any(|ours| ours.as_str() == theirs)
+        };
+        self.options.legacy_by_name
+            && self.options.start != Start::Modern
+            && self.theirs.iter().any(known)
+    }
+
+    fn discover(&self, line: &Line, version: &str) -> crate::Result<Call> {
+        // Its limit is whoever waits; a late answer is of use, and no legacy server, not yet greeted,
+        // is told that it is not.
+        let options = CallOptions::new().timeout(self.left()).quiet();
+        let (params, inputs) = (Params::new(), Inputs::default());
+        line.connection
+            .start_with("server/discover", &options, |_| Body {
+                params: &params,
+                inputs: &inputs,
+                sender: Some(line.core.sender(version)),
+                progress_token: None,
+            })
+    }
+
+    /// Waits for a probe's answer, for the limit of probes.
+    fn wait(&mut self, line: &mut Line, mut call: Call) -> Probed {
+        match call.wait_timeout::<Box<RawValue>>(self.options.probe.min(self.left())) {
+            Ok(None) => {
+                line.probe = Some(format!("no answer within {:?}", self.options.probe));
+                Probed::Silent(call)
+            }
+            Ok(Some(result)) => self.discovered(line, result),
+            Err(error) => refused(line, error),
+        }
+    }
+
+    /// Waits for a probe's answer to the end of all time there is.
+    fn finish(&mut self, line: &mut Line, call: Call) -> Probed {
+        match call.wait::<Box<RawValue>>() {
+            Ok(result) => self.discovered(line, result),
+            Err(error) => refused(line, error),
+        }
+    }
+
+    fn discovered(&mut self, line: &mut Line, result: Box<RawValue>) -> Probed {
+        let supported = member(&result, &["supportedVersions"]).and_then(versions);
+        let declares =
+            member(&result, &["capabilities"]).is_some_and(|raw| raw.get().starts_with('{'));
+        let Some(supported) = supported.filter(|_| declares) else {
+            line.probe = Some("an answer without versions and capabilities".into());
+            return Probed::Legacy(None);
+        };
+        let ours = self
+            .options
+            .modern
+            .iter()
+            .find(|ours| supported.contains(ours));
+        let Some(ours) = ours.cloned() else {
+            self.theirs = supported;
+            line.probe = Some(format!("it speaks {}", self.theirs.join(", ")));
+            return match self.names_legacy() {
+                true => Probed::Legacy(None),
+                false => Probed::Failed(Reason::NoCommonVersion),
+            };
+        };
+        line.probe = Some(format!("it speaks {ours}"));
+        let revision = Revision::from_name(&ours).unwrap_or(Revision::V2026_07_28);
+        Probed::Modern(Server::new(revision, &ours, result))
+    }
+
+    /// Greets with `initialize`, once more in another version if the server names one that is
+    /// known. A probe that is still open may answer meanwhile: if the greeting fails, that counts.
+    fn greet(
+        &mut self,
+        line: &mut Line,
+        probe: Option<Call>,
+    ) -> Result<(), (ConnectPhase, Reason)> {
+        let failed = |reason| Err((ConnectPhase::Handshake, reason));
+        line.connection.set_dialect(legacy(None));
+        let Some(mut offered) = self.options.legacy.first().copied() else {
+            return failed(Reason::NoCommonVersion);
+        };
+        let mut probe = probe;
+        let mut tried = Vec::new();
+        loop {
+            tried.push(offered);
+            line.core.offer(offered);
+            let error = match self.initialize(line, offered, probe.as_mut()) {
+                Ok(result) => {
+                    line.handshake = Some("answered".into());
+                    return self.agree(line, result);
+                }
+                Err(error) => error,
+            };
+            line.handshake = Some(error.to_string());
+            let theirs = error.rpc().and_then(supported);
+            if let Some(server) = self.late(line, probe.take(), &error) {
+                return Ok(self.meet(line, server));
+            }
+            self.theirs = theirs.unwrap_or_default();
+            let other = self.options.legacy.iter().copied();
+            let other = other
+                .filter(|ours| !tried.contains(ours))
+                .find(|ours| self.theirs.iter().any(|theirs| theirs == ours.as_str()));
+            match other {
+                Some(other) => offered = other,
+                None => return failed(Reason::Call(error)),
+            }
+        }
+    }
+
+    /// The probe's answer that came after all, when the greeting has failed. A server that refuses the
+    /// greeting as a modern one does is asked once more.
+    fn late(&mut self, line: &mut Line, probe: Option<Call>, error: &Error) -> Option<Server> {
+        let mut probe = probe?;
+        if error.is_closed() {
+            return None;
+        }
+        line.connection.set_dialect(modern());
+        let found = match probe.try_wait::<Box<RawValue>>() {
+            Ok(Some(result)) => self.discovered(line, result),
+            _ if error.rpc().is_some_and(is_modern) => self.probe(line),
+            Ok(None) => self.wait(line, probe),
+            Err(error) => refused(line, error),
+        };
+        match found {
+            Probed::Modern(server) => Some(server),
+            _ => {
+                line.connection.set_dialect(legacy(None));
+                None
+            }
+        }
+    }
+
+    fn initialize(
+        &self,
+        line: &Line,
+        offered: Revision,
+        probe: Option<&mut Call>,
+    ) -> crate::Result<Box<RawValue>> {
+        // The specification forbids to cancel it (2025-11-25, cancellation).
+        let options = CallOptions::new().timeout(self.left()).quiet();
+        let hello = json!({
+            "protocolVersion": offered.as_str(),
+            "capabilities": self.options.capabilities(offered),
+            "clientInfo": self.options.client,
+        });
+        let mut call = line
+            .connection
+            .start_with("initialize", &options, |_| hello)?;
+        let Some(probe) = probe else {
+            return call.wait();
+        };
+        if Call::wait_any([&mut call, probe]) == Some(0) {
+            return call.wait();
+        }
+        // The probe was answered first. A modern server may leave the greeting without an answer.
+        match call.wait_timeout(self.options.probe.min(self.left()))? {
+            Some(result) => Ok(result),
+            None => {
+                call.forget();
+                Err(Error::Answer {
+                    method: "initialize".into(),
+                    fault: Box::new(crate::AnswerFault::Empty),
+                })
+            }
+        }
+    }
+
+    /// Agrees on the version that the server answered with, and says so.
+    fn agree(
+        &mut self,
+        line: &mut Line,
+        result: Box<RawValue>,
+    ) -> Result<(), (ConnectPhase, Reason)> {
+        let failed = |reason| Err((ConnectPhase::Handshake, reason));
+        let Some(version) = member(&result, &["protocolVersion"]).and_then(text) else {
+            return failed(Reason::Missing("protocolVersion"));
+        };
+        let version = version.into_owned();
+        let revision = self
+            .options
+            .legacy
+            .iter()
+            .copied()
+            .find(|ours| ours.as_str() == version);
+        let Some(revision) = revision else {
+            self.theirs = vec![version];
+            return failed(Reason::NoCommonVersion);
+        };
+        line.connection.set_dialect(legacy(Some(revision)));
+        line.core.meet(Server::new(revision, &version, result));
+        line.connection
+            .notify("notifications/initialized", ())
+            .map_err(|error| (ConnectPhase::Handshake, Reason::Call(error)))
+    }
+
+    // The end of an attempt.
+
+    /// Closes an attempt and keeps what is known of it.
+    fn give_up(&mut self, line: Line) {
+        let ended = line.connection.close();
+        self.attempts.push(Attempt {
+            probe: line.probe,
+            handshake: line.handshake,
+            ended,
+            stderr_tail: line.connection.stderr_tail(),
+            stray_lines: line.connection.survived().first_stray_lines,
+        });
+    }
+
+    fn failure(self, phase: ConnectPhase, reason: Reason) -> ConnectFailure {
+        let modern = self.options.modern.iter().cloned();
+        let legacy = self
+            .options
+            .legacy
+            .iter()
+            .map(|revision| revision.as_str().to_owned());
+        let ours = match self.options.start {
+            Start::Modern => modern.collect(),
+            Start::Legacy => legacy.collect(),
+            Start::Probe | Start::Handshake => modern.chain(legacy).collect(),
+        };
+        ConnectFailure {
+            phase,
+            reason,
+            attempts: self.attempts,
+            ours,
+            theirs: self.theirs,
+        }
+    }
+
+    /// What is left of the limit of connecting.
+    fn left(&self) -> Duration {
+        self.until.map_or(Duration::MAX, |until| {
+            until.saturating_duration_since(Instant::now())
+        })
+    }
+}
+
+/// What the failure of a probe says of the server's era.
+fn refused(line: &mut Line, error: Error) -> Probed {
+    line.probe = Some(error.to_string());
+    match &error {
+        Error::Rpc { error: rpc, .. } if !is_modern(rpc) => Probed::Legacy(Some(error)),
+        // An answer that cannot be used is none of a modern server's.
+        Error::Answer { .. } => Probed::Legacy(Some(error)),
+        _ => Probed::Failed(Reason::Call(error)),
+    }
+}
+
+// The dialects, as the connection below knows them.
+
+/// While the era is unknown: nothing is answered, since a modern client writes no answers, and an
+/// error without an id answers the probe, as it is the only request.
+fn probing() -> Dialect {
+    modern().lone_errors(true)
+}
+
+fn modern() -> Dialect {
+    common().answer_requests(false)
+}
+
+/// A legacy server may ask, is answered at once when it pings, and in one revision sends batches.
+fn legacy(revision: Option<Revision>) -> Dialect {
+    let dialect = common()
+        .cancelled_requests(CANCELLED, "requestId", OnCancel::NoReply)
+        .answer_at_once("ping", json!({}));
+    if revision.is_some_and(Revision::has_batches) {
+        dialect.arrays(Arrays::Batch)
+    } else {
+        dialect
+    }
+}
+
+fn common() -> Dialect {
+    Dialect::new()
+        .cancel_calls(CANCELLED, "requestId")
+        .route("notifications/progress", ["progressToken"])
+}
+
+const CANCELLED: &str = "notifications/cancelled";

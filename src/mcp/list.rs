@@ -1,0 +1,213 @@
+//! Lists: all pages of one, or page by page.
+//!
+//! A server's list comes in pages. An item that cannot be used is set aside and told, and costs
+//! neither its page nor its list.
+
+use std::ops::Deref;
+use std::time::Duration;
+use std::vec;
+
+use serde_json::value::RawValue;
+
+use crate::json::{decode, elements, member, text};
+use crate::mcp::error::Fault;
+
+/// What stands in a list of a server: a tool, a resource, a template, or a prompt.
+pub trait Item: Sealed {}
+
+/// How a list of such items is asked for; sealed, as the protocol knows four.
+pub trait Sealed: Sized {
+    /// The method that lists them.
+    const METHOD: &'static str;
+    /// The member of its result that holds them.
+    const MEMBER: &'static str;
+    /// The capability that it needs.
+    const CAPABILITY: &'static str;
+    /// The member without which one cannot be used: a string.
+    const KEY: &'static str;
+
+    /// Makes one of its text.
+    fn from_raw(raw: &RawValue) -> Self;
+}
+
+/// A list: all pages in one.
+#[derive(Debug, Clone)]
+pub struct List<T> {
+    items: Vec<T>,
+    unusable: Vec<Unusable>,
+    stopped: Option<Stop>,
+}
+
+/// One page of a list.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Page<T> {
+    /// What stands on it.
+    pub items: Vec<T>,
+    /// What stands on it and cannot be used.
+    pub unusable: Vec<Unusable>,
+    /// Where the next page begins; `None` on the last one.
+    pub next: Option<Cursor>,
+    /// How long the page can be held for fresh (revision 2026-07-28); zero where nothing is said.
+    /// Nothing is cached here.
+    pub ttl: Duration,
+    /// Who may share a cached page: `public`, or `private`, which is also the default.
+    pub cache_scope: CacheScope,
+}
+
+/// Who may share what was cached (revision 2026-07-28).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum CacheScope {
+    /// Anybody.
+    Public,
+    /// Whoever has the same access to the server.
+    #[default]
+    Private,
+}
+
+/// An item that cannot be used.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Unusable {
+    /// Its place in the page.
+    pub place: usize,
+    /// The member that is missing or of another type.
+    pub missing: &'static str,
+    /// The item as it came.
+    pub raw: Box<RawValue>,
+}
+
+/// Why a list may not be complete.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Stop {
+    /// It has more pages than the limit of pages.
+    PageLimit,
+    /// The server gave a cursor that it had given before.
+    RepeatedCursor,
+    /// The server declares the list and does not know the method.
+    NotImplemented,
+}
+
+/// Where a page begins: a word of the server's, passed on as it came.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Cursor(pub(crate) String);
+
+impl Cursor {
+    /// Makes a cursor of a word that a server gave before, in the same connection.
+    pub fn new(word: impl Into<String>) -> Self {
+        Cursor(word.into())
+    }
+
+    /// The word.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl<T> List<T> {
+    pub(crate) fn new() -> Self {
+        List {
+            items: Vec::new(),
+            unusable: Vec::new(),
+            stopped: None,
+        }
+    }
+
+    pub(crate) fn add(&mut self, page: Page<T>) {
+        self.items.extend(page.items);
+        self.unusable.extend(page.unusable);
+    }
+
+    pub(crate) fn stop(&mut self, stop: Stop) {
+        self.stopped = Some(stop);
+    }
+
+    /// The items that cannot be used.
+    pub fn unusable(&self) -> &[Unusable] {
+        &self.unusable
+    }
+
+    /// Why the list may not be complete; `None` if it is.
+    pub fn stopped(&self) -> Option<Stop> {
+        self.stopped
+    }
+
+    /// The items themselves.
+    pub fn into_vec(self) -> Vec<T> {
+        self.items
+    }
+}
+
+impl<T> Deref for List<T> {
+    type Target = [T];
+
+    fn deref(&self) -> &[T] {
+        &self.items
+    }
+}
+
+impl<T> IntoIterator for List<T> {
+    type Item = T;
+    type IntoIter = vec::IntoIter<T>;
+
+    fn into_iter(self) -> vec::IntoIter<T> {
+        self.items.into_iter()
+    }
+}
+
+impl<'a, T> IntoIterator for &'a List<T> {
+    type Item = &'a T;
+    type IntoIter = std::slice::Iter<'a, T>;
+
+    fn into_iter(self) -> std::slice::Iter<'a, T> {
+        self.items.iter()
+    }
+}
+
+impl<T: Item> Page<T> {
+    /// Reads the result of a list's method.
+    pub(crate) fn read(result: &RawValue) -> Result<Self, Fault> {
+        let items = member(result, &[T::MEMBER]).and_then(|raw| elements(raw, MOST));
+        let items = items.ok_or(Fault::Missing(T::MEMBER))?;
+        let mut page = Page {
+            items: Vec::with_capacity(items.len()),
+            unusable: Vec::new(),
+            // A cursor is a string, `""` included; an absent one or null ends the list.
+            next: member(result, &["nextCursor"])
+                .and_then(text)
+                .map(|word| Cursor(word.into_owned())),
+            ttl: ttl(result),
+            cache_scope: cache_scope(result),
+        };
+        for (place, raw) in items.into_iter().enumerate() {
+            if member(raw, &[T::KEY]).and_then(text).is_some() {
+                page.items.push(T::from_raw(raw));
+            } else {
+                page.unusable.push(Unusable {
+                    place,
+                    missing: T::KEY,
+                    raw: raw.to_owned(),
+                });
+            }
+        }
+        Ok(page)
+    }
+}
+
+/// How long a result can be held for fresh; absent, negative or no number is not at all.
+pub(crate) fn ttl(result: &RawValue) -> Duration {
+    let ttl = member(result, &["ttlMs"]).and_then(|raw| decode(raw).ok());
+    Duration::from_millis(ttl.unwrap_or(0))
+}
+
+pub(crate) fn cache_scope(result: &RawValue) -> CacheScope {
+    match member(result, &["cacheScope"]).map(RawValue::get) {
+        Some("\"public\"") => CacheScope::Public,
+        _ => CacheScope::Private,
+    }
+}
+
+// Items on one page; a frame of the default limit holds fewer.
+const MOST: usize = 1 << 24;

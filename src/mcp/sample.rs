@@ -1,0 +1,196 @@
+//! Sampling: what a server asks of the caller's language model, and the model's answer.
+
+use std::borrow::Cow;
+
+use serde_core::Serialize;
+use serde_json::{Map, Value, json};
+
+use crate::RpcError;
+use crate::json::{elements, text};
+use crate::mcp::content::Content;
+use crate::mcp::handlers::{Refusal, malformed};
+use crate::mcp::revision::Revision;
+use crate::mcp::tools::Tool;
+use crate::mcp::view::view;
+
+view! {
+    /// A question for the caller's language model (`sampling/createMessage`).
+    SampleRequest,
+    /// A message of the conversation in a [`SampleRequest`].
+    SampleMessage,
+}
+
+impl SampleRequest {
+    /// The conversation so far.
+    pub fn messages(&self) -> Vec<SampleMessage> {
+        let messages = self
+            .member("messages")
+            .and_then(|raw| elements(raw, MOST_MESSAGES));
+        messages
+            .into_iter()
+            .flatten()
+            .map(SampleMessage::new)
+            .collect()
+    }
+
+    /// How many tokens the answer may have at most; it must be respected.
+    pub fn max_tokens(&self) -> Option<u64> {
+        self.value("maxTokens")
+    }
+
+    /// The system prompt that the server wishes for.
+    pub fn system_prompt(&self) -> Option<Cow<'_, str>> {
+        self.text("systemPrompt")
+    }
+
+    /// The temperature that the server wishes for.
+    pub fn temperature(&self) -> Option<f64> {
+        self.value("temperature")
+    }
+
+    /// Texts at which the answer is to stop.
+    pub fn stop_sequences(&self) -> Vec<String> {
+        self.value("stopSequences").unwrap_or_default()
+    }
+
+    /// Names of models or families to be taken by preference, the first that matches as a part of a
+    /// model's name.
+    pub fn model_hints(&self) -> Vec<String> {
+        let hints = crate::json::member(&self.raw, &["modelPreferences", "hints"]);
+        let hints = hints
+            .and_then(|raw| elements(raw, MOST_MESSAGES))
+            .unwrap_or_default();
+        let names = hints
+            .into_iter()
+            .filter_map(|hint| text(crate::json::member(hint, &["name"])?));
+        names.map(Cow::into_owned).collect()
+    }
+
+    /// The tools that the model may use (revision 2025-11-25).
+    pub fn tools(&self) -> Vec<Tool> {
+        let tools = self
+            .member("tools")
+            .and_then(|raw| elements(raw, MOST_MESSAGES));
+        tools.into_iter().flatten().map(Tool::new).collect()
+    }
+
+    pub(crate) fn uses_tools(&self) -> bool {
+        self.member("tools").is_some() || self.member("toolChoice").is_some()
+    }
+
+    /// Refuses what the protocol forbids: a question without its required members, and tool results
+    /// that do not answer the tool uses before them (revision 2025-11-25).
+    pub(crate) fn check(&self, revision: Revision) -> Result<(), Refusal> {
+        if self.max_tokens().is_none() {
+            return Err(malformed("`maxTokens` is no whole number"));
+        }
+        if self
+            .member("messages")
+            .and_then(|raw| elements(raw, MOST_MESSAGES))
+            .is_none()
+        {
+            return Err(malformed("`messages` is no array"));
+        }
+        if revision.has_modes() {
+            self.check_tool_results()?;
+        }
+        Ok(())
+    }
+
+    fn check_tool_results(&self) -> Result<(), Refusal> {
+        let mut open: Vec<String> = Vec::new();
+        for message in self.messages() {
+            let content = message.content();
+            let results: Vec<_> = content
+                .iter()
+                .filter(|block| block.kind() == "tool_result")
+                .collect();
+            if !results.is_empty() && results.len() < content.len() {
+                return Err(malformed("tool results stand beside other content"));
+            }
+            let mut answered: Vec<String> = results
+                .iter()
+                .filter_map(|block| block.id("toolUseId"))
+                .collect();
+            answered.sort_unstable();
+            open.sort_unstable();
+            if open != answered {
+                return Err(malformed(
+                    "tool results do not answer the tool uses before them",
+                ));
+            }
+            let uses = content.iter().filter(|block| block.kind() == "tool_use");
+            open = uses.filter_map(|block| block.id("id")).collect();
+        }
+        if open.is_empty() {
+            Ok(())
+        } else {
+            Err(malformed("a tool use has no result"))
+        }
+    }
+}
+
+impl SampleMessage {
+    /// Who speaks: `user` or `assistant`.
+    pub fn role(&self) -> Cow<'_, str> {
+        self.text("role").unwrap_or_default()
+    }
+
+    /// What is said: one block, or several (revision 2025-11-25).
+    pub fn content(&self) -> Vec<Content> {
+        Content::one_or_many(self.member("content"))
+    }
+}
+
+/// The answer of the caller's language model.
+#[derive(Debug, Clone)]
+pub struct Sample {
+    members: Map<String, Value>,
+}
+
+impl Sample {
+    /// Makes an answer of a text.
+    pub fn text(model: impl Into<String>, text: impl Into<String>) -> Self {
+        Self::new(model, &json!({"type": "text", "text": text.into()}))
+    }
+
+    /// Makes an answer of a content block, or of an array of them (revision 2025-11-25). What does not
+    /// serialise becomes null.
+    pub fn new(model: impl Into<String>, content: &impl Serialize) -> Self {
+        let content = serde_json::to_value(content).unwrap_or_default();
+        let members = [
+            ("role", json!("assistant")),
+            ("content", content),
+            ("model", Value::String(model.into())),
+        ];
+        Sample {
+            members: members
+                .into_iter()
+                .map(|(name, value)| (name.into(), value))
+                .collect(),
+        }
+    }
+
+    /// Says why the model stopped: `endTurn`, `stopSequence`, `maxTokens`, `toolUse`, or another
+    /// word.
+    #[must_use]
+    pub fn stop_reason(mut self, reason: impl Into<String>) -> Self {
+        self.members
+            .insert("stopReason".into(), Value::String(reason.into()));
+        self
+    }
+
+    /// The refusal by the user: code -1 in the legacy era; in the modern one the call is abandoned.
+    pub fn refused(why: impl Into<String>) -> RpcError {
+        RpcError::new(USER_REFUSED, why)
+    }
+
+    pub(crate) fn into_result(self) -> Value {
+        self.members.into()
+    }
+}
+
+const USER_REFUSED: i64 = -1;
+
+// Far more than a model takes; beyond it the question is refused.
+const MOST_MESSAGES: usize = 100_000;

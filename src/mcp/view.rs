@@ -1,0 +1,76 @@
+//! How values are kept: as the raw JSON that the server wrote, read by accessors.
+//!
+//! A closed struct loses a whole reply over one new or odd member. A view keeps the text and reads a
+//! member when it is asked for, so that nothing is lost, and a member of an unexpected type is as
+//! good as absent; the raw text tells which. An accessor reads the value's text once.
+
+/// Declares a type that is a view of a JSON value.
+macro_rules! view {
+    ($($(#[$doc:meta])+ $name:ident),+ $(,)?) => {$(
+        $(#[$doc])+
+        #[derive(Clone)]
+        pub struct $name {
+            raw: Box<serde_json::value::RawValue>,
+        }
+
+        impl $name {
+            #[allow(dead_code, reason = "not every view is made from a borrowed text")]
+            pub(crate) fn new(raw: &serde_json::value::RawValue) -> Self {
+                Self { raw: raw.to_owned() }
+            }
+
+            #[allow(dead_code, reason = "not every view is made from an owned text")]
+            pub(crate) fn from_box(raw: Box<serde_json::value::RawValue>) -> Self {
+                Self { raw }
+            }
+
+            /// The JSON text as it came.
+            pub fn raw(&self) -> &serde_json::value::RawValue {
+                &self.raw
+            }
+
+            /// A member that has no accessor of its own, as it came; present and `null` are told
+            /// apart.
+            pub fn member(&self, name: &str) -> Option<&serde_json::value::RawValue> {
+                crate::json::member(&self.raw, &[name])
+            }
+
+            /// Decodes the whole into a type of the caller's own.
+            ///
+            /// # Errors
+            ///
+            /// The text is not of that type.
+            pub fn decode<T: serde_core::de::DeserializeOwned>(
+                &self,
+            ) -> Result<T, serde_json::Error> {
+                crate::json::decode(&self.raw)
+            }
+
+            #[allow(dead_code, reason = "not every view has a member of this type")]
+            fn text(&self, name: &str) -> Option<std::borrow::Cow<'_, str>> {
+                crate::json::text(self.member(name)?)
+            }
+
+            #[allow(dead_code, reason = "not every view has a member of this type")]
+            fn value<T: serde_core::de::DeserializeOwned>(&self, name: &str) -> Option<T> {
+                crate::json::decode(self.member(name)?).ok()
+            }
+        }
+
+        /// Shows the raw text.
+        impl std::fmt::Debug for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.debug_tuple(stringify!($name)).field(&self.raw.get()).finish()
+            }
+        }
+
+        /// Serialises as it came.
+        impl serde_core::Serialize for $name {
+            fn serialize<S: serde_core::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                self.raw.serialize(serializer)
+            }
+        }
+    )+};
+}
+
+pub(crate) use view;
