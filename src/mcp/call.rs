@@ -27,9 +27,11 @@ pub struct CallOptions<'a> {
     pub(crate) idle: Option<Duration>,
     pub(crate) cancel: Option<CancelToken>,
     pub(crate) meta: Meta,
-    pub(crate) progress: Option<Box<dyn FnMut(&Progress) + 'a>>,
+    pub(crate) progress: Option<OnProgress<'a>>,
     pub(crate) expect: Option<Tool>,
 }
+
+type OnProgress<'a> = Box<dyn FnMut(&Progress) + 'a>;
 
 impl<'a> CallOptions<'a> {
     /// Takes every limit from the client.

@@ -91,6 +91,9 @@ struct Line {
     handshake: Option<String>,
 }
 
+/// How a step went: where and why it failed.
+type Step = Result<(), (ConnectPhase, Reason)>;
+
 /// What a probe has found out.
 enum Probed {
     Modern(Server),
@@ -164,37 +167,38 @@ impl<'a> Connecting<'a> {
         })
     }
 
-    // The steps, each with the phase and the reason of its failure.
+    // The steps.
 
     /// Probes, and greets a server that is not modern.
-    fn ask(&mut self, line: &mut Line) -> Result<(), (ConnectPhase, Reason)> {
-        let probed = self.probe(line);
+    fn ask(&mut self, line: &mut Line) -> Step {
         let pinned = self.options.start == Start::Modern;
+        let probed = match self.probe(line) {
+            // Where nothing else may be spoken, silence is waited out.
+            Probed::Silent(call) if pinned => self.finish(line, call),
+            probed => probed,
+        };
         match probed {
-            Probed::Modern(server) => Ok(self.meet(line, server)),
+            Probed::Modern(server) => {
+                self.meet(line, server);
+                Ok(())
+            }
             Probed::Failed(reason) => Err((ConnectPhase::Probe, reason)),
             Probed::Legacy(why) if pinned => Err((ConnectPhase::Probe, Reason::NotModern(why))),
             Probed::Legacy(_) => self.greet(line, None),
-            Probed::Silent(call) if pinned => {
-                // No answer is no reason to speak otherwise; the rest of the time is its own.
-                match self.finish(line, call) {
-                    Probed::Modern(server) => Ok(self.meet(line, server)),
-                    Probed::Failed(reason) => Err((ConnectPhase::Probe, reason)),
-                    Probed::Legacy(why) => Err((ConnectPhase::Probe, Reason::NotModern(why))),
-                    Probed::Silent(_) => Err((ConnectPhase::Probe, Reason::NotModern(None))),
-                }
-            }
             Probed::Silent(call) => self.greet(line, Some(call)),
         }
     }
 
     /// Greets a server that was legacy when it was last met, and probes if it refuses.
-    fn greet_or_ask(&mut self, line: &mut Line) -> Result<(), (ConnectPhase, Reason)> {
+    fn greet_or_ask(&mut self, line: &mut Line) -> Step {
         match self.greet(line, None) {
             Err((_, Reason::Call(error))) if error.rpc().is_some() => {
                 line.connection.set_dialect(probing());
                 match self.probe(line) {
-                    Probed::Modern(server) => Ok(self.meet(line, server)),
+                    Probed::Modern(server) => {
+                        self.meet(line, server);
+                        Ok(())
+                    }
                     _ => Err((ConnectPhase::Handshake, Reason::Call(error))),
                 }
             }
@@ -320,11 +324,7 @@ impl<'a> Connecting<'a> {
 
     /// Greets with `initialize`, once more in another version if the server names one that is
     /// known. A probe that is still open may answer meanwhile: if the greeting fails, that counts.
-    fn greet(
-        &mut self,
-        line: &mut Line,
-        probe: Option<Call>,
-    ) -> Result<(), (ConnectPhase, Reason)> {
+    fn greet(&mut self, line: &mut Line, probe: Option<Call>) -> Step {
         let failed = |reason| Err((ConnectPhase::Handshake, reason));
         line.connection.set_dialect(legacy(None));
         let Some(mut offered) = self.options.legacy.first().copied() else {
@@ -345,7 +345,8 @@ impl<'a> Connecting<'a> {
             line.handshake = Some(error.to_string());
             let theirs = error.rpc().and_then(supported);
             if let Some(server) = self.late(line, probe.take(), &error) {
-                return Ok(self.meet(line, server));
+                self.meet(line, server);
+                return Ok(());
             }
             self.theirs = theirs.unwrap_or_default();
             let other = self.options.legacy.iter().copied();
@@ -418,11 +419,7 @@ impl<'a> Connecting<'a> {
     }
 
     /// Agrees on the version that the server answered with, and says so.
-    fn agree(
-        &mut self,
-        line: &mut Line,
-        result: Box<RawValue>,
-    ) -> Result<(), (ConnectPhase, Reason)> {
+    fn agree(&mut self, line: &mut Line, result: Box<RawValue>) -> Step {
         let failed = |reason| Err((ConnectPhase::Handshake, reason));
         let Some(version) = member(&result, &["protocolVersion"]).and_then(text) else {
             return failed(Reason::Missing("protocolVersion"));

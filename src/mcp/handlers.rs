@@ -61,21 +61,24 @@ pub enum ListKind {
 }
 
 type Answer<Asked, Given> = Arc<dyn Fn(&Context, &Asked) -> Given + Send + Sync>;
+type ListRoots = Arc<dyn Fn(&Context) -> Vec<Root> + Send + Sync>;
+type OnListChanged = Arc<dyn Fn(&Context, ListKind) + Send + Sync>;
+type OnClosed = Arc<dyn Fn(&Closed) + Send + Sync>;
 
 /// The closures that were installed.
 #[derive(Clone, Default)]
 pub(crate) struct Handlers {
-    pub(crate) roots: Option<Arc<dyn Fn(&Context) -> Vec<Root> + Send + Sync>>,
+    pub(crate) roots: Option<ListRoots>,
     pub(crate) elicit_form: Option<Answer<FormRequest, Elicited>>,
     pub(crate) elicit_url: Option<Answer<UrlRequest, Elicited>>,
     pub(crate) sample: Option<Answer<SampleRequest, Result<Sample, RpcError>>>,
     pub(crate) samples_tools: bool,
     pub(crate) on_log: Option<Answer<LogMessage, ()>>,
-    pub(crate) on_list_changed: Option<Arc<dyn Fn(&Context, ListKind) + Send + Sync>>,
+    pub(crate) on_list_changed: Option<OnListChanged>,
     pub(crate) on_updated: Option<Answer<str, ()>>,
     pub(crate) on_elicitation_complete: Option<Answer<str, ()>>,
     pub(crate) on_other: Option<Answer<Notification, ()>>,
-    pub(crate) on_closed: Option<Arc<dyn Fn(&Closed) + Send + Sync>>,
+    pub(crate) on_closed: Option<OnClosed>,
 }
 
 /// Shows which are installed.

@@ -115,8 +115,7 @@ fn check(key: &str) -> Result<(), MetaError> {
         return Err(MetaError::Malformed { key: key.into() });
     }
     let is_ours = |label: &&str| matches!(*label, "mcp" | "modelcontextprotocol");
-    let reserved = labels.get(1).is_some_and(is_ours)
-        || labels.iter().rev().skip(1).any(|label| is_ours(&label));
+    let reserved = labels.get(1).is_some_and(is_ours) || labels.iter().rev().skip(1).any(is_ours);
     if reserved || key == "progressToken" {
         return Err(MetaError::Reserved { key: key.into() });
     }

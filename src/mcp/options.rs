@@ -78,9 +78,9 @@ pub(crate) enum Start {
 
 /// The caller's check of a structured result against an output schema.
 #[derive(Clone)]
-pub(crate) struct Validator(
-    pub(crate) Arc<dyn Fn(&RawValue, &RawValue) -> Result<(), String> + Send + Sync>,
-);
+pub(crate) struct Validator(pub(crate) Arc<Check>);
+
+type Check = dyn Fn(&RawValue, &RawValue) -> Result<(), String> + Send + Sync;
 
 impl std::fmt::Debug for Validator {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

@@ -213,12 +213,9 @@ impl Session {
         if !version.refused.iter().any(|known| **known == *refused) {
             version.refused.push(refused.into());
         }
-        let ours = self.core.options.modern.iter();
-        let other = ours
-            .filter(|ours| {
-                theirs.contains(ours) && !version.refused.iter().any(|known| **known == ***ours)
-            })
-            .next()?;
+        let mut ours = self.core.options.modern.iter();
+        let is_left = |ours: &String| !version.refused.iter().any(|refused| **refused == **ours);
+        let other = ours.find(|ours| theirs.contains(ours) && is_left(ours))?;
         version.spoken = other.as_str().into();
         Some(version.spoken.clone())
     }

@@ -1,6 +1,7 @@
 //! The tests with threads and processes, one file per layer.
 #![allow(clippy::unwrap_used, reason = "a test may unwrap")]
 
+mod mcp;
 mod process;
 mod support;
 

@@ -1,0 +1,97 @@
+//! Scripted MCP servers over in-memory pairs.
+#![allow(unreachable_pub, reason = "whatever the other files need")]
+
+use std::io::BufReader;
+use std::os::unix::net::UnixStream;
+use std::thread;
+
+use landline::mcp::{Client, ConnectError, Options};
+use serde_json::{Value, json};
+
+use crate::support::{HANG, Script};
+
+/// Connects while `greet` plays the server; gives both when both are done.
+pub fn connect(
+    options: &Options,
+    greet: impl FnOnce(&mut Script) + Send,
+) -> (Result<Client, ConnectError>, Script) {
+    let (ours_out, peer_in) = UnixStream::pair().unwrap();
+    let (peer_out, ours_in) = UnixStream::pair().unwrap();
+    peer_in.set_read_timeout(Some(HANG)).unwrap();
+    peer_out.set_write_timeout(Some(HANG)).unwrap();
+    let mut script = Script {
+        input: BufReader::new(peer_in),
+        output: peer_out,
+    };
+    let client = thread::scope(|scope| {
+        let greeting = scope.spawn(|| greet(&mut script));
+        let client = options.connect(ours_in, ours_out);
+        greeting.join().unwrap();
+        client
+    });
+    (client, script)
+}
+
+/// Connects to a legacy server that does not know the probe and agrees on this version.
+pub fn legacy(options: &Options, version: &str, capabilities: Value) -> (Client, Script) {
+    let (client, script) = connect(options, |script| {
+        greet_legacy(script, version, capabilities)
+    });
+    (client.unwrap(), script)
+}
+
+/// Connects to a modern server.
+pub fn modern(options: &Options, capabilities: Value) -> (Client, Script) {
+    let (client, script) = connect(options, |script| {
+        let probe = script.recv();
+        assert_eq!(probe["method"], "server/discover");
+        script.answer(&probe, presentation(capabilities));
+    });
+    (client.unwrap(), script)
+}
+
+/// Plays the greeting of a legacy server, after a probe if there is one.
+pub fn greet_legacy(script: &mut Script, version: &str, capabilities: Value) {
+    let mut first = script.recv();
+    if first["method"] == "server/discover" {
+        refuse(script, &first, -32601);
+        first = script.recv();
+    }
+    assert_eq!(first["method"], "initialize");
+    script.answer(
+        &first,
+        json!({
+            "protocolVersion": version,
+            "capabilities": capabilities,
+            "serverInfo": {"name": "script", "version": "1"},
+        }),
+    );
+    assert_eq!(script.recv()["method"], "notifications/initialized");
+}
+
+/// What a modern server says of itself.
+pub fn presentation(capabilities: Value) -> Value {
+    json!({
+        "resultType": "complete",
+        "supportedVersions": ["2026-07-28"],
+        "capabilities": capabilities,
+        "ttlMs": 0,
+        "cacheScope": "private",
+        "_meta": {"io.modelcontextprotocol/serverInfo": {"name": "script", "version": "1"}},
+    })
+}
+
+/// Refuses a request.
+pub fn refuse(script: &mut Script, request: &Value, code: i64) {
+    let error = json!({"code": code, "message": "refused"});
+    script.send(json!({"jsonrpc": "2.0", "id": request["id"], "error": error}));
+}
+
+/// Makes a call on a thread of its own while `play` plays the server; gives what the call gave.
+pub fn during<T: Send>(call: impl FnOnce() -> T + Send, play: impl FnOnce()) -> T {
+    thread::scope(|scope| {
+        let calling = scope.spawn(call);
+        play();
+        calling.join().unwrap()
+    })
+}
