@@ -17,30 +17,29 @@ use serde_json::{Value, json};
 /// Far beyond anything that a test waits for, on the slowest machine: only a hang gets here.
 const HANG: Duration = Duration::from_secs(60);
 
-/// The example beside this test. `cargo test` builds it; `cargo test --test inspect` may not have.
+/// The example beside this test. `cargo test` builds it; `cargo test --test inspect` does not, and
+/// would leave one from before the last change to be tested.
 fn example() -> &'static PathBuf {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     BUILT.get_or_init(|| {
         let test = env::current_exe().unwrap();
         let profile = test.ancestors().nth(2).unwrap();
-        let path = profile.join("examples/inspect");
-        if !path.exists() {
-            let mut cargo = Command::new(env!("CARGO"));
-            cargo.args(["build", "--example", "inspect", "--target-dir"]);
-            cargo.arg(profile.parent().unwrap());
-            if profile.ends_with("release") {
-                cargo.arg("--release");
-            }
-            let built = cargo
-                .current_dir(env!("CARGO_MANIFEST_DIR"))
-                .status()
-                .unwrap();
-            assert!(
-                built.success() && path.exists(),
-                "{} is not there",
-                path.display()
-            );
+        let mut cargo = Command::new(env!("CARGO"));
+        cargo.args(["build", "--quiet", "--example", "inspect", "--target-dir"]);
+        cargo.arg(profile.parent().unwrap());
+        if profile.ends_with("release") {
+            cargo.arg("--release");
         }
+        let built = cargo
+            .current_dir(env!("CARGO_MANIFEST_DIR"))
+            .status()
+            .unwrap();
+        let path = profile.join("examples/inspect");
+        assert!(
+            built.success() && path.exists(),
+            "{} is not there",
+            path.display()
+        );
         path
     })
 }
