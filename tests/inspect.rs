@@ -139,21 +139,14 @@ fn without_arguments_it_shows_the_library_at_work() {
     let mut rest = output.stdout.as_str();
     for next in [
         "Started an MCP server",
-        "--> initialize {",
-        r#"<-- {"capabilities":{"tools":{}},"protocolVersion":"2025-11-25","#,
-        "--> notifications/initialized\n",
-        "--> tools/list {}\n",
-        "      \"echo\": ",
-        "      \"add\": ",
-        "      \"sleep\": ",
-        "      \"fail\": ",
-        r#"<-- {"content":[{"text":"42","type":"text"}]}"#,
-        r#"<-- notifications/progress {"progress":1,"progressToken":4,"total":4}"#,
-        r#"<-- notifications/progress {"progress":2,"progressToken":4,"total":4}"#,
-        r#"<-- notifications/progress {"progress":3,"progressToken":4,"total":4}"#,
-        r#"<-- notifications/progress {"progress":4,"progressToken":4,"total":4}"#,
-        r#"<-- {"content":[{"text":"slept well","type":"text"}]}"#,
-        "<-- `no/such/method` was refused: method not found (code -32601)\n",
+        ": revision 2026-07-28, the modern era\n",
+        "\n  echo: gives back a text\n  add: adds two numbers\n  sleep: ",
+        "\n  greet: ",
+        "\n  19 + 23 = 42\n",
+        "\n  1 of 4\n  2 of 4\n  3 of 4\n  4 of 4\n  slept well\n",
+        "\n  Who is to be greeted? {\"name\":\"Ferris\"}\n  Hello, Ferris!\n",
+        "\n  failed: this tool always fails\n",
+        "  `tools/call` was refused: there is no tool fly (code -32602)\n",
         "  exit code 0, by this step: stdin closed\n",
     ] {
         let at = rest.find(next);
@@ -248,6 +241,74 @@ fn wrong_usage_is_explained_and_starts_nothing() {
             "after `--`: the program name is empty",
         ),
         (&["script", "--", "true"], "FILE is missing"),
+        (&["call", "--", "true"], "NAME is missing"),
+        (&["prompt", "--", "true"], "NAME is missing"),
+        (&["read", "--", "true"], "URI is missing"),
+        (&["call", "x", "{", "--", "true"], "ARGS are no JSON: "),
+        (
+            &["call", "x", "[1]", "--", "true"],
+            "ARGS are no JSON object",
+        ),
+        (
+            &["prompt", "x", "7", "--", "true"],
+            "ARGS are no JSON object",
+        ),
+        (
+            &["tools", "x", "--", "true"],
+            "\"x\" is too much before `--`",
+        ),
+        (
+            &["call", "x", "{}", "y", "--", "true"],
+            "\"y\" is too much before `--`",
+        ),
+        (&["tools"], "`-- PROGRAM` is missing"),
+        (&["--era"], "the era is missing"),
+        (
+            &["--era", "stone", "info", "--", "true"],
+            "there is no era `stone`",
+        ),
+        (&["--revision"], "the revision is missing"),
+        (
+            &["--revision", "1999-01-01", "info", "--", "true"],
+            "there is no revision `1999-01-01`",
+        ),
+        (
+            &[
+                "--era",
+                "modern",
+                "--revision",
+                "2025-11-25",
+                "info",
+                "--",
+                "true",
+            ],
+            "revision 2025-11-25 is not of the modern era",
+        ),
+        (
+            &["--idle", "ever", "info", "--", "true"],
+            "`ever` is no number of seconds",
+        ),
+        (&["--roots"], "DIR is missing"),
+        (
+            &["--roots", "/no/such/dir", "info", "--", "true"],
+            "\"/no/such/dir\" is no directory for a root: No such file",
+        ),
+        (
+            &["--roots", "/dev/null", "info", "--", "true"],
+            "\"/dev/null\" is no directory for a root: it is a file",
+        ),
+        (
+            &["--framing", "lines", "info", "--", "true"],
+            "`--framing` is not for `info`: MCP has lines",
+        ),
+        (
+            &["--idle", "1", "request", "ping", "--", "true"],
+            "`--idle` is not for `request`",
+        ),
+        (
+            &["--era", "auto", "script", "-", "--", "true"],
+            "`--era` is not for `script`",
+        ),
     ] {
         let output = inspect(words);
         assert_eq!(
@@ -294,7 +355,7 @@ fn a_script_gives_a_line_for_each_step() {
     let output = script(steps, &server());
     let version = env!("CARGO_PKG_VERSION");
     let hello = format!(
-        r#"{{"ok":{{"capabilities":{{"tools":{{}}}},"protocolVersion":"2024-11-05","serverInfo":{{"name":"landline-inspect","version":"{version}"}}}}}}"#
+        r#"{{"ok":{{"capabilities":{{"prompts":{{}},"resources":{{}},"tools":{{}}}},"instructions":"A server to try a client on.","protocolVersion":"2024-11-05","serverInfo":{{"name":"landline-inspect","version":"{version}"}}}}}}"#
     );
     assert_eq!(
         output.lines(),
@@ -769,7 +830,8 @@ fn the_embedded_server_speaks_both_kinds_of_mcp() {
         json!({
             "resultType": "complete",
             "supportedVersions": ["2026-07-28"],
-            "capabilities": {"tools": {}},
+            "capabilities": {"prompts": {}, "resources": {}, "tools": {}},
+            "instructions": "A server to try a client on.",
             "ttlMs": 3_600_000,
             "cacheScope": "public",
             "_meta": info,
@@ -821,7 +883,21 @@ fn the_embedded_server_refuses_what_it_cannot_serve() {
         ),
         ("tools/call", json!({"name": "fly"}), -32602),
         ("tools/call", json!({}), -32602),
-        ("resources/list", json!({}), -32601),
+        ("resources/read", json!({}), -32602),
+        ("resources/read", json!({"uri": "inspect:tool/fly"}), -32002),
+        (
+            "resources/read",
+            json!({"uri": "inspect:tool/fly", "_meta": modern}),
+            -32602,
+        ),
+        ("prompts/get", json!({"name": "haiku"}), -32602),
+        ("prompts/get", json!({"name": "sonnet"}), -32602),
+        (
+            "tools/call",
+            json!({"name": "greet", "_meta": modern}),
+            -32021,
+        ),
+        ("resources/subscribe", json!({}), -32601),
         ("ping", json!({"_meta": modern}), -32601),
         ("initialize", json!({"_meta": modern}), -32601),
     ] {

@@ -10,7 +10,8 @@ use landline::{Call, CallOptions, CancelToken, Connection};
 use serde_json::value::RawValue;
 
 use crate::args::{Steps, seconds};
-use crate::print::{self, Line};
+use crate::print::{Failure, Line};
+use crate::screen::note;
 
 enum Step {
     Request {
@@ -65,18 +66,22 @@ pub(crate) fn run(server: &Connection, steps: &Steps) -> io::Result<bool> {
         };
         let done = Step::parse(&line).and_then(|step| script.step(step));
         let done = done.unwrap_or_else(|wrong: String| {
-            Line::Refused("script", format!("script line {number}: {wrong}"))
+            Line::Failed(Failure::unsent(
+                "script",
+                format!("script line {number}: {wrong}"),
+            ))
         });
         all_well &= done.print()?;
     }
     for name in script.calls.keys() {
-        print::note(format_args!("`{name}` was started and never waited for"));
+        note(format_args!("`{name}` was started and never waited for"));
     }
     Ok(all_well && script.calls.is_empty())
 }
 
 fn unreadable(error: &io::Error) -> io::Result<bool> {
-    Line::Refused("script", format!("the script cannot be read: {error}")).print()
+    let words = format!("the script cannot be read: {error}");
+    Line::Failed(Failure::unsent("script", words)).print()
 }
 
 struct Script<'a> {
@@ -133,7 +138,7 @@ impl Script<'_> {
         };
         Ok(match done {
             Ok(result) => Line::Ok(result),
-            Err(error) => Line::Failed(error),
+            Err(error) => Line::Failed(error.into()),
         })
     }
 }
