@@ -14,6 +14,13 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+#[path = "inspect/mcp.rs"]
+mod mcp;
+#[path = "inspect/scripted.rs"]
+mod scripted;
+#[path = "inspect/terminal.rs"]
+mod terminal;
+
 /// Far beyond anything that a test waits for, on the slowest machine: only a hang gets here.
 const HANG: Duration = Duration::from_secs(60);
 
@@ -124,6 +131,20 @@ fn request(method: &str, params: &Value) -> Output {
         ]
         .concat(),
     )
+}
+
+#[track_caller]
+fn told(output: &Output, code: i32, stdout: &str, stderr: &str) {
+    assert_eq!(
+        (output.code, output.stdout.as_str(), output.stderr.as_str()),
+        (Some(code), stdout, stderr)
+    );
+}
+
+/// The error of a document, and the exit code.
+fn error(output: &Output) -> (Option<i32>, Value) {
+    let mut document: Value = serde_json::from_str(&output.stdout).unwrap();
+    (output.code, document["error"].take())
 }
 
 const SILENT: &str = "while read -r line; do :; done";

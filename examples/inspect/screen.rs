@@ -39,8 +39,6 @@ pub(crate) fn progress(progress: &Progress) {
     }
     *last = LastLine::Bar;
     let share = share(progress).map_or(String::new(), |share| {
-        // A share of the width is below it, so nothing is cut off.
-        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
         let full = (share * WIDTH as f64) as usize;
         format!("[{}{}] ", "#".repeat(full), ".".repeat(WIDTH - full))
     });

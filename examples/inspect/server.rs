@@ -78,6 +78,8 @@ impl Server {
             (Some(_), None) => Ok(()),
             (None, id) => match id.and_then(|id| self.asked.remove(&id.to_string())) {
                 Some(asked) => reply(&asked.call, Ok(answered(&asked, message))),
+                // The answer to a question that was withdrawn meanwhile.
+                None if is_response(message) => Ok(()),
                 None => {
                     let refused = refusal(INVALID_REQUEST, "this is no request");
                     reply(&message["id"], Err(refused))
@@ -135,6 +137,10 @@ impl Server {
         let params = json!({ "requestId": id });
         send(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params}))
     }
+}
+
+fn is_response(message: &Value) -> bool {
+    message.get("result").or(message.get("error")).is_some()
 }
 
 /// The result of a tool whose question was answered, or refused.
