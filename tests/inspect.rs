@@ -435,14 +435,18 @@ fn a_name_is_free_again_once_it_was_waited_for() {
 
 #[test]
 fn a_call_that_is_not_waited_for_counts_as_unanswered() {
-    let output = script(
-        "{\"start\":\"ping\",\"as\":\"x\"}\n{\"request\":\"ping\"}",
-        &server(),
-    );
+    let steps = r#"{"start":"ping","as":"y"}
+{"start":"ping","as":"x"}
+{"request":"ping"}
+"#;
+    let output = script(steps, &server());
+    let null = r#"{"ok":null}"#;
     assert_eq!(
         (output.code, output.lines()),
-        (Some(1), vec![r#"{"ok":null}"#, r#"{"ok":{}}"#])
+        (Some(1), vec![null, null, r#"{"ok":{}}"#])
     );
+    let told = "`x` was started and never waited for\n`y` was started and never waited for\n";
+    assert_eq!(output.stderr, told);
 }
 
 #[test]
