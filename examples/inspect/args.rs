@@ -28,7 +28,8 @@ actions:
     or {"error":{"kind":...,"message":...,"delivery":...,"code":...,"data":...}} when it fails.
     "params", "timeout", and an error's "code" and "data" may be absent.
 
-What the server sends unasked, its stderr, and what was survived go to stderr.
+What the server sends unasked, its stderr, and what was survived go to stderr;
+but MCP's `ping`, which is answered at once, is not shown.
 The exit code is 0 when every request was answered with a result, 1 otherwise, 2 for wrong usage.
 "#;
 
