@@ -41,6 +41,7 @@ fn main() -> ExitCode {
     match measure {
         true if worst > BOUND => {
             println!("FAILED: a p50 ratio is {worst:.2}, and {BOUND} is the bound");
+            println!("A p01 ratio far below tells of a busy machine rather than of a mistake.");
             ExitCode::FAILURE
         }
         true => {
@@ -77,7 +78,7 @@ fn sequential(what: &str, size: usize, plan: Plan) -> f64 {
         }
     }
     end(called, bare);
-    let [p50, _p99] = [("p50", 0.50), ("p99", 0.99)].map(|(name, part)| {
+    let [_p01, p50, _p99] = [("p01", 0.01), ("p50", 0.50), ("p99", 0.99)].map(|(name, part)| {
         let [call, floor] = [&mut calls, &mut floor].map(|times| micros(quantile(times, part)));
         let (label, ratio) = (format!("{what}, {name}"), call / floor);
         println!("{label:34}{call:>8.1} us{floor:>8.1} us{ratio:>8.2}");
@@ -232,8 +233,10 @@ fn micros(time: Duration) -> f64 {
 /// The hidden argument that makes the child of this program; the size of its answers follows.
 const ECHO: &str = "--echo-child";
 
-/// Far from what is aimed at, and from the 5 that a busy scheduler makes of it: only a mistake gets
-/// here, as when a thread is not woken up and finds its answer by a clock.
+/// Far from what is aimed at, and from the 5 that the placing of threads makes of it. On a machine
+/// that is not busy only a mistake gets here, as when a thread is not woken up and finds its answer
+/// by a clock. On one with more work than cores a call waits for its turns on them, each of
+/// milliseconds, and the floor, whose two processes hand one core to each other, does not.
 const BOUND: f64 = 10.0;
 
 const THREADS: usize = 8;

@@ -1,6 +1,6 @@
 //! Scripts: a step in on each line, what became of it out on a line.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 use std::thread;
@@ -55,7 +55,7 @@ pub(crate) fn run(server: &Connection, steps: &Steps) -> io::Result<bool> {
     };
     let mut script = Script {
         server,
-        calls: HashMap::new(),
+        calls: BTreeMap::new(),
     };
     let mut all_well = true;
     for (number, line) in (1..).zip(lines.split(b'\n')) {
@@ -86,7 +86,8 @@ fn unreadable(error: &io::Error) -> io::Result<bool> {
 
 struct Script<'a> {
     server: &'a Connection,
-    calls: HashMap<String, Started>,
+    /// By name, and in this order where they are told.
+    calls: BTreeMap<String, Started>,
 }
 
 impl Script<'_> {
@@ -196,6 +197,7 @@ impl Step {
     }
 }
 
+/// The members of a step that were not read yet: what is left at the end is one too many.
 type Members = BTreeMap<String, Box<RawValue>>;
 
 fn needed(members: &mut Members, name: &str) -> Result<String, String> {

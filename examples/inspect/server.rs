@@ -193,7 +193,7 @@ fn answer(method: &str, params: &Value) -> Outcome {
     let modern = is_modern(params)?;
     let result = match method {
         "initialize" if !modern => json!({
-            "protocolVersion": LEGACY.iter().find(|known| params["protocolVersion"] == **known).unwrap_or(&LEGACY[3]),
+            "protocolVersion": agreed(&params["protocolVersion"]),
             "capabilities": capabilities(),
             "serverInfo": me(),
             "instructions": INSTRUCTIONS,
@@ -236,6 +236,12 @@ fn read(params: &Value, modern: bool) -> Outcome {
         refused["data"] = json!({ "uri": uri });
         refused
     })
+}
+
+/// The revision that was asked for, or the newest that has an `initialize`.
+fn agreed(asked: &Value) -> &'static str {
+    let known = LEGACY.into_iter().find(|known| asked == known);
+    known.unwrap_or(LEGACY[LEGACY.len() - 1])
 }
 
 /// Whether a request is of the revision that names itself in every request.
@@ -317,9 +323,11 @@ impl Sleeps {
                 }
                 if !token.is_null() {
                     let progress = json!({"progressToken": token, "progress": nap, "total": naps});
-                    send(
-                        &json!({"jsonrpc": "2.0", "method": "notifications/progress", "params": progress}),
-                    )?;
+                    send(&json!({
+                        "jsonrpc": "2.0",
+                        "method": "notifications/progress",
+                        "params": progress,
+                    }))?;
                 }
             }
             reply(&id, Ok(complete(offers::content("slept well"), modern)))
