@@ -4,10 +4,10 @@ use std::io;
 use std::time::Duration;
 
 use landline::mcp::{CallOptions, Client, Context, LogMessage, Options};
-use serde_json::value::RawValue;
 
 use crate::args::{Job, Manner, Mcp};
 use crate::print::{self, Answer, Failure};
+use crate::raw::shown;
 use crate::screen::{self, note};
 use crate::{show, terminal};
 
@@ -51,9 +51,9 @@ fn options(job: &Job, manner: &Manner) -> Options {
         .elicit_url(terminal::url)
         .on_log(|_, message| log(message))
         .on_notification(|_, notification| {
-            let params = notification.params().map_or("", RawValue::get);
+            let params = shown(notification.params());
             note(format_args!(
-                "notification: {} {params}",
+                "notification: {}{params}",
                 notification.method()
             ));
         });
@@ -85,8 +85,8 @@ fn log(message: &LogMessage) {
     let logger = message
         .logger()
         .map_or(String::new(), |logger| format!(" {logger}"));
-    let data = message.data().map_or("", RawValue::get);
-    note(format_args!("log: {level}{logger}: {data}"));
+    let data = shown(message.data());
+    note(format_args!("log: {level}{logger}:{data}"));
 }
 
 // The library's own.

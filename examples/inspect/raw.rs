@@ -129,6 +129,7 @@ fn answer(request: &Request) -> Result<Value, RpcError> {
     }
 }
 
-fn shown(params: Option<&RawValue>) -> String {
+/// Params as they stand after the name of their method, if there are any.
+pub(crate) fn shown(params: Option<&RawValue>) -> String {
     params.map_or_else(String::new, |raw| format!(" {}", raw.get()))
 }

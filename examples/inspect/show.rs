@@ -79,7 +79,12 @@ pub(crate) fn tools(tools: &List<Tool>) -> Answer {
 pub(crate) fn call(result: &ToolResult) -> Answer {
     let mut words: Vec<_> = result.content().iter().map(content).collect();
     if let Some(value) = result.structured() {
-        words.push(format!("structured: {}", laid_out(value.get())));
+        // Servers are to repeat it as text, for clients that know nothing of it.
+        let parsed = |text: &str| serde_json::from_str::<Value>(text).ok();
+        let (value, parts) = (value.get(), parsed(value.get()));
+        if !words.iter().any(|words| parsed(words) == parts) {
+            words.push(format!("structured: {}", laid_out(value)));
+        }
     }
     let failed = result
         .is_error()

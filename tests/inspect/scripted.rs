@@ -191,6 +191,14 @@ structured: {
 }
 
 #[test]
+fn a_structured_result_that_is_a_text_too_is_shown_once() {
+    let result =
+        r#"{"content":[{"type":"text","text":"{ \"n\": [1] }"}],"structuredContent":{"n":[1]}}"#;
+    let peer = legacy(r#"{"tools":{}}"#, &format!("answer 3 '{result}'"));
+    told(&against(&["call", "t"], &peer), 0, "{ \"n\": [1] }\n", "");
+}
+
+#[test]
 fn a_servers_words_do_not_move_the_cursor() {
     let text = r#"{"content":[{"type":"text","text":"red\u001b[2J\u0007\r\ttab\nline\u009b"}]}"#;
     let peer = legacy(r#"{"tools":{}}"#, &format!("answer 3 '{text}'"));
@@ -272,7 +280,7 @@ say '{{"jsonrpc":"2.0","id":3,"result":{{"content":[]}}}}'"#,
         shown,
         [
             r#"log: warning db: {"n":1.00}"#,
-            "notification: notifications/tools/list_changed ",
+            "notification: notifications/tools/list_changed",
             "stderr: oops",
         ]
     );

@@ -220,6 +220,18 @@ fn the_user_is_asked_at_the_terminal_when_stdin_or_stderr_is_none() {
     }
 }
 
+#[test]
+fn the_demonstration_asks_whoever_sits_there() {
+    let (mut terminal, child) = Terminal::start(&BOTH, &[]);
+    terminal.answer("Fill in the form? (yes/no/cancel) ", "yes");
+    terminal.answer("  name: ", "Zoe");
+    terminal.answer("Send it? (yes/edit/no/cancel) ", "yes");
+    let (_, output) = terminal.rest(child);
+    assert_eq!(output.code, Some(0), "{output:?}");
+    let greeted = "asks the user something before it answers:\n  Hello, Zoe!\n";
+    assert!(output.stdout.contains(greeted), "{}", output.stdout);
+}
+
 /// A server of the legacy era, pinned, whose tool asks this and gives back the answer.
 fn asking(params: &str) -> String {
     format!(
