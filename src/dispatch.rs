@@ -29,10 +29,11 @@ use crate::sync::{Event, earlier, lock, survive, wait_until};
 /// Takes what the peer sends unasked.
 ///
 /// Notifications come one after the other, in wire order, on one thread of the connection; a
-/// handler that takes its time delays only further notifications. Each request comes on a thread of
-/// its own, at most 16 at once. Any method may call [`Peer::request`], block, close the connection,
-/// or panic: a panic is counted, and answers a request with an internal error (-32603). The handler
-/// is dropped by whichever thread of the connection lets go of it last.
+/// handler that takes its time delays further notifications, and the lines of
+/// [`Options::on_stderr`](crate::Options::on_stderr). Each request comes on a thread of its own, at
+/// most 16 at once. Any method may call [`Peer::request`], block, close the connection, or panic: a
+/// panic is counted, and answers a request with an internal error (-32603). The handler is dropped
+/// by whichever thread of the connection lets go of it last.
 ///
 /// ```
 /// use landline::{Handler, Notification, Peer, Request, RpcError};
@@ -112,6 +113,8 @@ pub(crate) struct Dispatcher {
     handled: Mutex<u64>,
     progress: Condvar,
     requests: Mutex<Requests>,
+    /// Of the program's own loop.
+    looks: Mutex<Looks>,
 }
 
 impl fmt::Debug for Dispatcher {
@@ -155,6 +158,7 @@ impl Dispatcher {
             handled: Mutex::default(),
             progress: Condvar::new(),
             requests: Mutex::default(),
+            looks: Mutex::new(Looks::new(Instant::now())),
         })
     }
 
@@ -247,7 +251,7 @@ impl Dispatcher {
 
     fn refuse(&self, responder: Responder, error: RpcError) {
         self.counters().refused_requests.bump();
-        responder.answer(Err(error));
+        responder.answer_now(Err(error));
     }
 
     /// Marks a request as withdrawn by the peer; one that is unknown or answered is ignored. One
@@ -312,7 +316,7 @@ impl Dispatcher {
             return responder.answer_withdrawn();
         }
         let outcome = self.guard(|| handler.request(&self.peer, request));
-        responder.answer_patiently(outcome.unwrap_or_else(|| {
+        responder.answer(outcome.unwrap_or_else(|| {
             Err(RpcError::new(
                 RpcError::INTERNAL_ERROR,
                 "the handler failed",
@@ -340,7 +344,12 @@ impl Dispatcher {
             // Asked before the queues are: what came before the end is in them by then.
             let ended = link.has_ended();
             if let Some(post) = has_handler.then(|| self.backlog.pop()).flatten() {
-                self.deliver(post);
+                // Nothing comes after the handler was told of the end.
+                if told {
+                    self.drop_post(&post);
+                } else {
+                    self.deliver(post);
+                }
                 continue;
             }
             match self.lines.pop() {
@@ -358,9 +367,7 @@ impl Dispatcher {
         }
         // Whoever closes does not wait for a slow handler; what it did not get to is counted.
         while let Some(post) = has_handler.then(|| self.backlog.pop()).flatten() {
-            self.counters()
-                .dropped_notifications
-                .add(u64::from(matches!(post, Post::Item(_))));
+            self.drop_post(&post);
         }
         while let Some(post) = self.lines.pop() {
             self.counters()
@@ -370,6 +377,11 @@ impl Dispatcher {
         if !told {
             self.tell_end();
         }
+    }
+
+    fn drop_post(&self, post: &Post<Incoming, Infallible>) {
+        let lost = u64::from(matches!(post, Post::Item(_)));
+        self.counters().dropped_notifications.add(lost);
     }
 
     fn tell_end(&self) {
@@ -420,7 +432,6 @@ impl Dispatcher {
     /// each time.
     pub(crate) fn take(&self, until: Option<Instant>) -> Option<Incoming> {
         let link = &self.peer.link;
-        let mut looks = Looks::new();
         // Where there is a handler, what comes is for it alone.
         let is_ours = matches!(self.taker, Taker::Queue);
         loop {
@@ -440,24 +451,20 @@ impl Dispatcher {
                 return Some(Incoming::Closed(link.why_closed()));
             }
             let now = Instant::now();
+            let next_look = {
+                let mut looks = lock(&self.looks);
+                looks.look(now, link);
+                looks.next()
+            };
             if until.is_some_and(|until| until <= now) {
                 return None;
             }
-            let wake = earlier(until, looks.next(now));
-            if !self.listen(is_ours, false, link.ended(), wake) {
-                looks.look([&**link]);
-            }
+            self.listen(is_ours, false, link.ended(), earlier(until, next_look));
         }
     }
 
-    /// Waits until something came, or the signal, or the given time. `false`: the time came.
-    fn listen(
-        &self,
-        to_backlog: bool,
-        to_lines: bool,
-        signal: &Event,
-        until: Option<Instant>,
-    ) -> bool {
+    /// Waits until something came, or the signal, or the given time.
+    fn listen(&self, to_backlog: bool, to_lines: bool, signal: &Event, until: Option<Instant>) {
         let never = never();
         let backlog = if to_backlog {
             self.backlog.bell()
@@ -479,7 +486,6 @@ impl Dispatcher {
             Some(1) => lines.try_recv().is_ok(),
             _ => false,
         };
-        ready.is_some()
     }
 
     fn counters(&self) -> &Counters {

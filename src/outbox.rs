@@ -40,14 +40,17 @@ struct State {
     urgent_bytes: usize,
     /// Cancellations of requests that are still queued: each goes right behind its request, or
     /// never.
-    behind: Vec<(u64, Encoded)>,
+    behind: HashMap<u64, Encoded>,
     /// Senders waiting for room, in the order in which they came.
     line: VecDeque<u64>,
     next_ticket: u64,
     /// How many replies wait for room.
     urgent_waiting: usize,
-    /// Nothing enters any more; the writer ends when it has taken what is left.
+    /// Nothing new enters; the writer ends when it has taken what is left, and what waited for
+    /// room.
     closed: bool,
+    /// There is nobody left to write to.
+    abandoned: bool,
 }
 
 /// A frame for the writer, and the call whose request it is.
@@ -62,6 +65,16 @@ pub(crate) struct Outgoing {
 pub(crate) struct Unsent {
     pub(crate) calls: HashSet<u64>,
     pub(crate) notifications: u64,
+}
+
+/// What became of a reply or a cancellation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Sent {
+    Queued,
+    /// The queue is closed.
+    Dropped,
+    /// The bound is reached, and the peer read nothing for as long as there was patience.
+    Unread,
 }
 
 /// Why a frame did not enter.
@@ -126,11 +139,13 @@ impl Outbox {
     }
 
     /// Queues a reply or a cancellation ahead of all requests. Where its bound is reached, it waits
-    /// for room as long as the peer reads at all; with no patience it never blocks. `false`: the
-    /// bound is reached, and nothing was taken for that long. After the close it is dropped, which
-    /// is no such failure.
-    pub(crate) fn send_urgent(&self, frame: Encoded, patience: Duration) -> bool {
+    /// for room as long as the peer reads at all; with no patience it never blocks. What waits when
+    /// the queue is closed still enters.
+    pub(crate) fn send_urgent(&self, frame: Encoded, patience: Duration) -> Sent {
         let mut state = lock(&self.state);
+        if state.closed {
+            return Sent::Dropped;
+        }
         let mut progress = self.progress();
         let mut until = after(Instant::now(), patience);
         while !state.closed && !self.fits_urgent(&state, frame.len()) {
@@ -138,18 +153,20 @@ impl Outbox {
                 progress = self.progress();
                 until = after(Instant::now(), patience);
             } else if until.is_some_and(|until| until <= Instant::now()) {
-                return false;
+                return Sent::Unread;
             }
             state.urgent_waiting += 1;
             state = wait_until(&self.room, state, until);
             state.urgent_waiting -= 1;
         }
-        if !state.closed {
-            state.urgent_bytes += frame.len();
-            state.urgent.push_back(frame);
-            self.filled.notify_one();
+        // The writer waits for either.
+        self.filled.notify_one();
+        if state.abandoned {
+            return Sent::Dropped;
         }
-        true
+        state.urgent_bytes += frame.len();
+        state.urgent.push_back(frame);
+        Sent::Queued
     }
 
     /// Keeps a frame about a call until its request is taken. Gives it back if the request is not
@@ -159,9 +176,7 @@ impl Outbox {
         if !state.places.contains_key(&call) {
             return Some(frame);
         }
-        if !state.behind.iter().any(|(id, _)| *id == call) {
-            state.behind.push((call, frame));
-        }
+        state.behind.entry(call).or_insert(frame);
         None
     }
 
@@ -173,7 +188,7 @@ impl Outbox {
             return false;
         };
         state.remove(place);
-        state.behind.retain(|(id, _)| *id != call);
+        state.behind.remove(&call);
         self.room.notify_all();
         true
     }
@@ -201,6 +216,8 @@ impl Outbox {
         state.ordinary_bytes = 0;
         state.urgent.clear();
         state.urgent_bytes = 0;
+        state.abandoned = true;
+        self.room.notify_all();
         Unsent {
             calls,
             notifications,
@@ -240,7 +257,7 @@ impl Outbox {
             state.follow(out.as_ref().and_then(|out| out.call));
             return Some(out);
         }
-        state.closed.then_some(None)
+        (state.closed && state.urgent_waiting == 0).then_some(None)
     }
 
     /// Notes that the peer has read something: whoever waits for room has reason to go on.
@@ -292,9 +309,7 @@ impl State {
 
     /// Puts what stands behind a request that was taken ahead of everything else.
     fn follow(&mut self, call: Option<u64>) {
-        let at = self.behind.iter().position(|(id, _)| Some(*id) == call);
-        if let Some(at) = at {
-            let (_, frame) = self.behind.swap_remove(at);
+        if let Some(frame) = call.and_then(|call| self.behind.remove(&call)) {
             self.urgent_bytes += frame.len();
             self.urgent.push_front(frame);
         }
@@ -370,9 +385,9 @@ mod tests {
         let outbox = Outbox::new(1000, 1000);
         outbox.send(request(1, 10), for_ever).unwrap();
         outbox.send(notification(11), for_ever).unwrap();
-        assert!(outbox.send_urgent(frame(20), Duration::ZERO));
+        assert_eq!(outbox.send_urgent(frame(20), Duration::ZERO), Sent::Queued);
         outbox.send(request(2, 12), for_ever).unwrap();
-        assert!(outbox.send_urgent(frame(21), Duration::ZERO));
+        assert_eq!(outbox.send_urgent(frame(21), Duration::ZERO), Sent::Queued);
         let order = [
             (None, 20),
             (None, 21),
@@ -422,14 +437,14 @@ mod tests {
     fn replies_are_bounded_apart_and_one_may_always_wait() {
         let outbox = Outbox::new(10, 30);
         outbox.send(request(1, 1000), at_once).unwrap();
-        assert!(outbox.send_urgent(frame(30), Duration::ZERO));
-        assert!(!outbox.send_urgent(frame(2), Duration::ZERO));
+        assert_eq!(outbox.send_urgent(frame(30), Duration::ZERO), Sent::Queued);
+        assert_eq!(outbox.send_urgent(frame(2), Duration::ZERO), Sent::Unread);
         assert_eq!(next(&outbox), (None, 30));
-        assert!(outbox.send_urgent(frame(31), Duration::ZERO));
-        assert!(!outbox.send_urgent(frame(2), Duration::ZERO));
+        assert_eq!(outbox.send_urgent(frame(31), Duration::ZERO), Sent::Queued);
+        assert_eq!(outbox.send_urgent(frame(2), Duration::ZERO), Sent::Unread);
         // After the close it is no such failure.
         outbox.close();
-        assert!(outbox.send_urgent(frame(2), Duration::ZERO));
+        assert_eq!(outbox.send_urgent(frame(2), Duration::ZERO), Sent::Dropped);
         assert_eq!(next(&outbox), (None, 31));
         assert!(outbox.take().is_none());
     }
@@ -439,7 +454,7 @@ mod tests {
         let patience = Duration::from_millis(100);
         let outbox = Outbox::new(1000, 10);
         loop {
-            assert!(outbox.send_urgent(frame(10), Duration::ZERO));
+            assert_eq!(outbox.send_urgent(frame(10), Duration::ZERO), Sent::Queued);
             // The machine may stop this thread for longer than the patience lasts; then the test
             // says nothing and is done again.
             let mut longest = Duration::ZERO;
@@ -456,15 +471,38 @@ mod tests {
                 assert_eq!(next(&outbox), (None, 10));
                 waiter.join().unwrap()
             });
-            if entered {
+            if entered == Sent::Queued {
                 assert_eq!(next(&outbox), (None, 10));
                 break;
             }
             assert!(longest >= patience, "given up while the peer read");
         }
         // And no longer.
-        assert!(outbox.send_urgent(frame(10), patience));
-        assert!(!outbox.send_urgent(frame(10), patience));
+        assert_eq!(outbox.send_urgent(frame(10), patience), Sent::Queued);
+        assert_eq!(outbox.send_urgent(frame(10), patience), Sent::Unread);
+    }
+
+    #[test]
+    fn a_reply_that_waits_when_the_queue_is_closed_is_written_unless_nobody_reads() {
+        for abandon in [false, true] {
+            let outbox = Outbox::new(1000, 10);
+            assert_eq!(outbox.send_urgent(frame(10), Duration::ZERO), Sent::Queued);
+            thread::scope(|scope| {
+                let waiter = scope.spawn(|| outbox.send_urgent(frame(9), Duration::MAX));
+                eventually(|| lock(&outbox.state).urgent_waiting == 1);
+                if abandon {
+                    outbox.abandon();
+                    assert_eq!(waiter.join().unwrap(), Sent::Dropped);
+                    assert!(outbox.take().is_none());
+                } else {
+                    outbox.close();
+                    assert_eq!(next(&outbox), (None, 10));
+                    assert_eq!(next(&outbox), (None, 9));
+                    assert!(outbox.take().is_none());
+                    assert_eq!(waiter.join().unwrap(), Sent::Queued);
+                }
+            });
+        }
     }
 
     #[test]
@@ -522,7 +560,7 @@ mod tests {
         outbox.send(request(1, 10), at_once).unwrap();
         outbox.send(notification(11), at_once).unwrap();
         outbox.send(request(2, 12), at_once).unwrap();
-        assert!(outbox.send_urgent(frame(13), Duration::ZERO));
+        assert_eq!(outbox.send_urgent(frame(13), Duration::ZERO), Sent::Queued);
         let queue = outbox.clone();
         let waiting = thread::spawn(move || queue.send(request(3, 30), for_ever));
         eventually(|| lock(&outbox.state).line.len() == 1);
@@ -538,7 +576,7 @@ mod tests {
         let outbox = Outbox::new(1000, 1000);
         outbox.send(request(1, 10), at_once).unwrap();
         outbox.send(notification(11), at_once).unwrap();
-        assert!(outbox.send_urgent(frame(13), Duration::ZERO));
+        assert_eq!(outbox.send_urgent(frame(13), Duration::ZERO), Sent::Queued);
         let unsent = outbox.abandon();
         assert_eq!(unsent.calls, HashSet::from([1]));
         assert_eq!(unsent.notifications, 1);
@@ -558,7 +596,7 @@ mod tests {
         assert!(outbox.send_behind(3, frame(23)).is_none());
         assert!(outbox.withdraw(2));
         assert_eq!(next(&outbox), (Some(1), 10));
-        assert!(outbox.send_urgent(frame(30), Duration::ZERO));
+        assert_eq!(outbox.send_urgent(frame(30), Duration::ZERO), Sent::Queued);
         assert_eq!(
             outbox.send_behind(1, frame(21)).map(|frame| frame.len()),
             Some(21),
@@ -576,7 +614,7 @@ mod tests {
         let queue = outbox.clone();
         let writer = thread::spawn(move || std::iter::from_fn(|| queue.take()).count());
         outbox.send(notification(5), at_once).unwrap();
-        assert!(outbox.send_urgent(frame(6), Duration::ZERO));
+        assert_eq!(outbox.send_urgent(frame(6), Duration::ZERO), Sent::Queued);
         outbox.close();
         assert_eq!(writer.join().unwrap(), 2);
     }

@@ -53,7 +53,7 @@ impl Peer {
     /// # Errors
     ///
     /// - [`Error::Rpc`]: the peer answered with an error.
-    /// - [`Error::Timeout`]: a limit ran out; the peer was told.
+    /// - [`Error::Timeout`]: a limit ran out; the peer was told, if the dialect has a way.
     /// - [`Error::Closed`]: the connection ended before the answer.
     /// - [`Error::Answer`]: the answer is too large, malformed, or not of the type asked for.
     /// - [`Error::Encode`]: the params cannot be sent.
@@ -142,10 +142,12 @@ impl Peer {
     /// Closes the connection and tells how it went. Idempotent, from any thread, handlers included;
     /// a second closer waits for the first.
     ///
-    /// Pending calls end at once, queued notifications and replies are written, stdin is closed;
-    /// then it waits (2 s unless set), sends SIGTERM to the process group, waits (2 s unless set),
-    /// sends SIGKILL, and reaps. It blocks for these waits at most, and about 2 s more if the
-    /// kernel holds the process, or 1 s more if a process that left the group holds a pipe.
+    /// Pending calls end at once; queued notifications and replies are written, and stdin is closed
+    /// behind them; all of that and the exit have 2 s unless set. Then it sends SIGTERM to the
+    /// process group, waits (2 s unless set), sends SIGKILL, and reaps. It blocks for these waits
+    /// at most, and a little more for what cannot be hurried: 0.1 s for a handler that runs, 1 s
+    /// for the threads of a pipe that a process outside of the group holds, 2 s for a process that
+    /// the kernel holds. What a handler answers from now on goes nowhere.
     pub fn close(&self) -> Ended {
         self.link.close(self.link.limits.close)
     }

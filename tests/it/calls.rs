@@ -809,7 +809,12 @@ fn p05_an_answer_that_names_its_call_ends_it_at_once_whatever_is_wrong_with_the_
     let mut expected = Survived::default();
     expected.deviations = deviations;
     expected.repaired_text = 2;
-    assert_eq!(connection.survived(), expected);
+    // What else stood in the array that could not be read is lost, and told.
+    let survived = connection.survived();
+    expected.stray_lines = 1;
+    expected.first_stray_lines = survived.first_stray_lines.clone();
+    assert!(expected.first_stray_lines[0].ends_with("\"result\":1},]"));
+    assert_eq!(survived, expected);
 }
 
 #[test]

@@ -117,17 +117,19 @@ fn a_message_behind_other_text_on_its_line_is_read_and_the_text_is_stray() {
     assert_eq!(script.recv()["method"], "m");
     script.raw("INFO: 50% {\"jsonrpc\":\"2.0\",\"id\":1,\"result\":7}\n");
     assert_eq!(call.wait::<u8>().unwrap(), 7);
-    script.raw("é> {\"jsonrpc\":\"2.0\",\"id\":\"q\",\"method\":\"ask\"}\n");
-    assert_eq!(script.recv()["result"], "ask");
+    // A peer that logs what it reads shows our own messages, and is not answered.
+    script.raw("é> {\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"m\"}\n");
+    script.raw("é> {\"jsonrpc\":\"2.0\",\"id\":1,\"result\":7}\n");
     // What stands behind it is none.
     script.raw("sent {\"jsonrpc\":\"2.0\",\"method\":\"x\"} to you\n");
     script.raw("sent {\"jsonrpc\n");
     let mut expected = Survived::default();
-    expected.stray_lines = 4;
-    expected.deviations = 2;
+    expected.stray_lines = 5;
+    expected.deviations = 1;
     expected.first_stray_lines = vec![
         "INFO: 50% ".into(),
-        "é> ".into(),
+        "é> {\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"m\"}".into(),
+        "é> {\"jsonrpc\":\"2.0\",\"id\":1,\"result\":7}".into(),
         "sent {\"jsonrpc\":\"2.0\",\"method\":\"x\"} to you".into(),
         "sent {\"jsonrpc".into(),
     ];
@@ -277,7 +279,7 @@ fn an_array_is_a_stray_line_where_the_dialect_refuses_it() {
         call.wait::<Value>()
             .unwrap_err()
             .to_string()
-            .contains("no valid JSON")
+            .contains("cannot be read as a message")
     );
 }
 
