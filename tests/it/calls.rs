@@ -190,7 +190,7 @@ fn p01_a_call_ends_within_its_deadline_when_the_peer_does_not_read() {
 }
 
 #[test]
-fn a_notification_too_waits_for_room_within_its_limit() {
+fn p01_a_notification_too_waits_for_room_within_its_limit() {
     let options = Options::new().outgoing_limit(1).request_timeout(SHORT);
     let (connection, mut script) = pair(&options);
     let clog = script.clog(&connection);
@@ -244,7 +244,7 @@ fn p11_an_answer_that_has_arrived_beats_a_clock_that_has_run_out() {
 }
 
 #[test]
-fn an_error_of_the_peer_that_has_arrived_beats_the_clock_as_well() {
+fn p11_an_error_of_the_peer_that_has_arrived_beats_the_clock_as_well() {
     let (connection, mut script) = pair(&Options::new().request_timeout(Duration::ZERO));
     let call = connection.start("m", ()).unwrap();
     script.send(json!({"jsonrpc": "2.0", "id": call.id(), "error": {"code": 5, "message": "no"}}));
@@ -290,7 +290,7 @@ fn p11_any_duration_is_safe_as_a_limit() {
 }
 
 #[test]
-fn a_limit_of_zero_ends_at_once_whatever_it_limits() {
+fn p11_a_limit_of_zero_ends_at_once_whatever_it_limits() {
     guarded(|| {
         let zero = Duration::ZERO;
         let options = Options::new()
@@ -876,7 +876,7 @@ fn p05_an_answer_of_65_mib_whose_id_comes_last_fails_its_own_call_and_the_next_c
 // Answers to nobody.
 
 #[test]
-fn answers_that_nobody_waits_for_are_told_apart_and_counted() {
+fn p12_answers_that_nobody_waits_for_are_told_apart_and_counted() {
     let (connection, mut script) = pair(&Options::new());
     let answer = |id: Value| json!({"jsonrpc": "2.0", "id": id, "result": 1});
     let given_up = connection.start("m", ()).unwrap();

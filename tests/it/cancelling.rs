@@ -47,7 +47,7 @@ fn p12_a_timeout_tells_the_peer_once_with_the_id_of_the_call() {
 }
 
 #[test]
-fn the_idle_limit_tells_the_peer_as_well() {
+fn p12_the_idle_limit_tells_the_peer_as_well() {
     let (connection, mut script) = pair(&cancelling());
     let short = CallOptions::new().idle(Duration::from_millis(20));
     let call = connection.start_with("m", &short, |_| ()).unwrap();
@@ -82,7 +82,7 @@ fn a_quiet_call_is_given_up_without_telling_the_peer() {
 }
 
 #[test]
-fn a_drop_and_a_cancel_tell_the_peer_and_a_forget_does_not() {
+fn p12_a_drop_and_a_cancel_tell_the_peer_and_a_forget_does_not() {
     let (connection, mut script) = pair(&cancelling());
     let calls: Vec<Call> = (0..3).map(|_| connection.start("m", ()).unwrap()).collect();
     (0..3).for_each(|_| drop(script.recv()));
@@ -259,7 +259,7 @@ fn a_call_can_be_asked_to_be_cancelled_and_is_still_waited_for() {
 }
 
 #[test]
-fn a_cancellation_never_overtakes_its_request() {
+fn p12_a_cancellation_never_overtakes_its_request() {
     let (connection, mut script) = pair(&cancelling());
     let clog = script.clog(&connection);
     let calls: Vec<Call> = (0..3).map(|_| connection.start("m", ()).unwrap()).collect();
@@ -279,7 +279,7 @@ fn a_cancellation_never_overtakes_its_request() {
 }
 
 #[test]
-fn a_cancel_that_races_the_answer_has_exactly_one_outcome() {
+fn p12_a_cancel_that_races_the_answer_has_exactly_one_outcome() {
     let (connection, mut script) = pair(&cancelling());
     let (mut gave_up, mut answered) = (Vec::new(), 0);
     let mut told = Vec::new();
@@ -321,7 +321,7 @@ fn a_cancel_that_races_the_answer_has_exactly_one_outcome() {
 }
 
 #[test]
-fn the_last_1024_calls_that_were_given_up_are_remembered() {
+fn p12_the_last_1024_calls_that_were_given_up_are_remembered() {
     let (connection, mut script) = pair(&Options::new());
     for _ in 0..1100 {
         let call = connection.start("m", ()).unwrap();

@@ -85,7 +85,7 @@ fn p02_the_first_cause_is_kept_for_later_callers() {
 }
 
 #[test]
-fn words_after_the_end_of_stdout_are_still_in_the_tail() {
+fn p02_words_after_the_end_of_stdout_are_still_in_the_tail() {
     let server = serve(&Options::new());
     server.request::<Value>("echo", ()).unwrap();
     let last = json!({"stderr": "panic: boom", "late": "late line", "code": 101});
@@ -171,7 +171,7 @@ fn p02_every_waiting_caller_learns_of_a_death_while_a_grandchild_holds_the_pipes
 }
 
 #[test]
-fn every_waiting_caller_learns_of_a_death_while_a_stray_holds_the_pipes() {
+fn p02_every_waiting_caller_learns_of_a_death_while_a_stray_holds_the_pipes() {
     let server = serve(&Options::new());
     let stray: u32 = server.request("beget", json!({"session": true})).unwrap();
     let exit = json!({"code": 3, "stderr": "panic: boom"});
@@ -186,7 +186,7 @@ fn every_waiting_caller_learns_of_a_death_while_a_stray_holds_the_pipes() {
 }
 
 #[test]
-fn a_program_that_waits_for_what_comes_learns_of_a_death_under_a_stray_too() {
+fn p02_a_program_that_waits_for_what_comes_learns_of_a_death_under_a_stray_too() {
     guarded(|| {
         let server = serve(&Options::new().queue_incoming());
         let stray: u32 = server.request("beget", json!({"session": true})).unwrap();
@@ -200,7 +200,7 @@ fn a_program_that_waits_for_what_comes_learns_of_a_death_under_a_stray_too() {
 }
 
 #[test]
-fn strays_leave_no_thread_and_no_descriptor_once_they_end() {
+fn p15_strays_leave_no_thread_and_no_descriptor_once_they_end() {
     let came = host("host_strays", ["10"]);
     assert_eq!(came["held"], 10, "{came}");
     assert_eq!(came["before"], came["after"], "{came}");
@@ -264,7 +264,7 @@ fn a_server_that_closes_its_input_can_still_answer_what_it_has_read() {
 }
 
 #[test]
-fn a_blocked_writer_does_not_hide_a_death() {
+fn p02_a_blocked_writer_does_not_hide_a_death() {
     for session in [None, Some(json!({"session": true}))] {
         let server = serve(&Options::new());
         // A stray keeps the reading end of stdin open, so that the writer stays blocked.

@@ -36,7 +36,7 @@ fn notes(scratch: &Scratch) -> String {
 }
 
 #[test]
-fn a_server_that_obeys_the_end_of_its_input_gets_no_signal() {
+fn p14_a_server_that_obeys_the_end_of_its_input_gets_no_signal() {
     let scratch = Scratch::new();
     let server = ready(&patient(), &minds("minds_sigterm", &scratch));
     let pid = server.pid().unwrap();
@@ -52,7 +52,7 @@ fn a_server_that_obeys_the_end_of_its_input_gets_no_signal() {
 }
 
 #[test]
-fn a_server_that_needs_sigterm_gets_it_and_its_time() {
+fn p14_a_server_that_needs_sigterm_gets_it_and_its_time() {
     let scratch = Scratch::new();
     let options = Options::new().close_waits(SHORT, HANG);
     let server = ready(&options, &minds("waits_for_sigterm", &scratch));
@@ -67,7 +67,7 @@ fn a_server_that_needs_sigterm_gets_it_and_its_time() {
 }
 
 #[test]
-fn a_server_that_ignores_both_is_killed_in_time() {
+fn p14_a_server_that_ignores_both_is_killed_in_time() {
     let options = Options::new().close_waits(SHORT, SHORT);
     let server = ready(&options, &peer::<&str>("ignores_all", []));
     let pid = server.pid().unwrap();
@@ -83,7 +83,7 @@ fn a_server_that_ignores_both_is_killed_in_time() {
 }
 
 #[test]
-fn the_default_waits_end_a_server_that_ignores_both_too() {
+fn p14_the_default_waits_end_a_server_that_ignores_both_too() {
     let server = ready(&Options::new(), &peer::<&str>("ignores_all", []));
     let start = Instant::now();
     let end = server.close();
@@ -96,7 +96,7 @@ fn the_default_waits_end_a_server_that_ignores_both_too() {
 }
 
 #[test]
-fn waits_of_zero_kill_at_once() {
+fn p11_waits_of_zero_kill_at_once() {
     let options = Options::new().close_waits(Duration::ZERO, Duration::ZERO);
     let server = ready(&options, &peer::<&str>("ignores_all", []));
     let end = server.close();
@@ -104,7 +104,7 @@ fn waits_of_zero_kill_at_once() {
 }
 
 #[test]
-fn waits_without_end_are_allowed() {
+fn p11_waits_without_end_are_allowed() {
     let options = Options::new().close_waits(Duration::MAX, Duration::MAX);
     let server = ready(&options, &peer::<&str>("serve", []));
     let end = guarded(move || server.close());
@@ -115,7 +115,7 @@ fn waits_without_end_are_allowed() {
 }
 
 #[test]
-fn a_server_that_has_ended_is_reported_so() {
+fn p14_a_server_that_has_ended_is_reported_so() {
     let server = serve(&patient());
     server
         .request::<Value>("exit", json!({"code": 3}))
@@ -128,7 +128,7 @@ fn a_server_that_has_ended_is_reported_so() {
 }
 
 #[test]
-fn closing_again_gives_the_same_report() {
+fn p14_closing_again_gives_the_same_report() {
     let scratch = Scratch::new();
     let options = Options::new().close_waits(SHORT, HANG);
     let server = ready(&options, &minds("waits_for_sigterm", &scratch));
@@ -185,7 +185,7 @@ fn p14_pending_calls_end_at_once_however_long_the_ladder_takes() {
 }
 
 #[test]
-fn p07_a_handler_may_close_the_connection() {
+fn p07_a_handler_may_close_a_server_and_gets_the_report_of_every_closer() {
     let ends = Arc::new(Mutex::new(Vec::new()));
     let (notified, asked) = (ends.clone(), ends.clone());
     let options = patient()
@@ -242,7 +242,7 @@ fn p14_a_drop_takes_the_same_steps_in_less_time() {
 }
 
 #[test]
-fn a_connection_dropped_with_a_call_in_flight_ends_it() {
+fn p14_a_connection_dropped_with_a_call_in_flight_ends_it() {
     let server = serve(&Options::new());
     let held = server.start("hold", ()).unwrap();
     drop(server);
@@ -285,7 +285,7 @@ fn p14_queued_notifications_are_written_before_the_input_ends() {
 }
 
 #[test]
-fn a_server_that_never_reads_is_closed_within_the_ladder() {
+fn p14_a_server_that_never_reads_is_closed_within_the_ladder() {
     let options = Options::new().close_waits(SHORT, HANG);
     let server = options.spawn(&peer::<&str>("linger", [])).unwrap();
     for _ in 0..100 {
@@ -361,7 +361,7 @@ fn p15_a_grandchild_that_ignores_sigterm_is_gone_afterwards() {
 }
 
 #[test]
-fn a_stray_that_keeps_the_pipes_delays_no_close() {
+fn p15_a_stray_that_keeps_the_pipes_delays_no_close() {
     let server = serve(&patient());
     let stray: u32 = server.request("beget", json!({"session": true})).unwrap();
     let start = Instant::now();
@@ -377,7 +377,7 @@ fn a_stray_that_keeps_the_pipes_delays_no_close() {
 }
 
 #[test]
-fn a_handler_that_blocks_delays_no_close() {
+fn p14_a_handler_that_blocks_delays_no_close() {
     let (release, gate) = mpsc::channel::<()>();
     let gate = Mutex::new(gate);
     let (entered, inside) = mpsc::channel();
@@ -407,7 +407,7 @@ fn p15_two_hundred_rounds_leave_nothing_behind() {
 }
 
 #[test]
-fn a_drop_is_not_held_up_by_a_patient_closer() {
+fn p14_a_drop_is_not_held_up_by_a_patient_closer() {
     let patient = Options::new().close_waits(Duration::MAX, Duration::MAX);
     let spec = ChildSpec::from_argv(["sleep", "600"]).unwrap();
     let server = patient.spawn(&spec).unwrap();

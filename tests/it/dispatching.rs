@@ -317,7 +317,7 @@ fn p07_a_handler_may_panic() {
 }
 
 #[test]
-fn p07_a_handler_may_close_the_connection() {
+fn p07_a_handler_may_close_the_connection_under_a_call_and_calls_fail_from_then_on() {
     guarded(|| {
         for from_request in [false, true] {
             let (give, take) = mpsc::channel();
@@ -482,7 +482,7 @@ fn p09_requests_that_wait_are_bounded_in_bytes_as_well() {
 }
 
 #[test]
-fn a_request_over_the_frame_limit_is_refused_and_counted() {
+fn p09_a_request_over_the_frame_limit_is_refused_and_counted() {
     let (recorder, _record) = recorder();
     let (connection, mut script) = pair(&Options::new().handler(recorder).frame_limit(1000));
     let params = ["x".repeat(2000)];
@@ -867,7 +867,7 @@ fn a_gap_in_the_queue_stands_in_its_place_and_requests_are_never_in_it() {
 }
 
 #[test]
-fn a_queue_holds_64_requests_and_refuses_the_rest() {
+fn p09_a_queue_holds_64_requests_and_refuses_the_rest() {
     let (connection, mut script) = pair(&Options::new().queue_incoming());
     for n in 0..70 {
         script.send(request(n, "m"));
@@ -922,7 +922,7 @@ fn number(update: Update) -> u64 {
 }
 
 #[test]
-fn progress_comes_to_the_waiting_caller_on_its_own_thread_in_order_before_the_answer() {
+fn p08_progress_comes_to_the_waiting_caller_on_its_own_thread_in_order_before_the_answer() {
     let (recorder, record) = recorder();
     let (connection, mut script) = pair(&Options::new().dialect(routing()).handler(recorder));
     let call = connection
@@ -1043,7 +1043,7 @@ fn limit_of(error: &landline::Error) -> Limit {
 }
 
 #[test]
-fn progress_of_another_token_does_not_extend_the_idle_limit() {
+fn p11_progress_of_another_token_does_not_extend_the_idle_limit() {
     let (connection, mut script) = pair(&Options::new().dialect(routing()));
     let other = connection.start("other", ()).unwrap();
     let idle = Duration::from_millis(200);
@@ -1063,7 +1063,7 @@ fn progress_of_another_token_does_not_extend_the_idle_limit() {
 }
 
 #[test]
-fn a_flood_of_progress_does_not_outlive_the_total_limit() {
+fn p01_a_flood_of_progress_does_not_outlive_the_total_limit() {
     let (connection, mut script) = pair(&Options::new().dialect(routing()));
     let limits = CallOptions::new()
         .timeout(Duration::from_millis(300))
@@ -1112,7 +1112,7 @@ fn a_dialect_is_changed_on_a_live_connection() {
 // Clocks.
 
 #[test]
-fn clocks_stand_still_while_a_person_is_asked_and_go_on_after() {
+fn p11_clocks_stand_still_while_a_person_is_asked_and_go_on_after() {
     let (connection, _script) = pair(&Options::new());
     let limit = Duration::from_millis(100);
     let options = CallOptions::new().timeout(limit).idle(limit);
@@ -1142,7 +1142,7 @@ fn clocks_stand_still_while_a_person_is_asked_and_go_on_after() {
 }
 
 #[test]
-fn clocks_stand_still_for_the_human_limit_at_most() {
+fn p11_clocks_stand_still_for_the_human_limit_at_most() {
     let human = Duration::from_millis(150);
     let (connection, _script) = pair(&Options::new().human_timeout(human));
     let limit = Duration::from_millis(100);
