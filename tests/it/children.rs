@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use landline::{
     Call, Cause, ChildSpec, Closed, Connection, Delivery, Error, Exit, Options, Phase, RpcError,
-    Step,
+    Step, Update,
 };
 use serde_json::{Value, json};
 
@@ -145,6 +145,41 @@ fn dies_under_nine_callers(server: &Connection, exit: Value, as_what: Exit) {
 }
 
 #[test]
+fn p01_a_call_without_a_limit_ends_when_its_peer_is_dead_however_it_is_waited_for() {
+    let ways: [fn(Call) -> Error; 5] = [
+        |call| call.wait::<Value>().unwrap_err(),
+        |call| call.wait_with::<Value>(|_| {}).unwrap_err(),
+        |mut call| call.wait_timeout::<Value>(Duration::MAX).unwrap_err(),
+        |mut call| {
+            assert!(matches!(call.next(), Update::Ended));
+            call.wait::<Value>().unwrap_err()
+        },
+        |mut call| {
+            assert_eq!(Call::wait_any([&mut call]), Some(0));
+            call.wait::<Value>().unwrap_err()
+        },
+    ];
+    guarded(move || {
+        let server = serve(&Options::new().request_timeout(Duration::MAX));
+        let waiting = ways.map(|way| {
+            let call = server.start("hold", ()).unwrap();
+            thread::spawn(move || way(call))
+        });
+        // Its answer says that the child has read all of them.
+        server.request::<Value>("echo", ()).unwrap();
+        send_signal(server.pid().unwrap(), libc::SIGKILL);
+        for waiting in waiting {
+            let error = waiting.join().unwrap();
+            assert_eq!(exit_of(&error), Exit::Signal(9));
+            assert_eq!(error.delivery(), Delivery::MaybeRun);
+        }
+        let late = server.request::<Value>("echo", ()).unwrap_err();
+        assert_eq!(exit_of(&late), Exit::Signal(9));
+        assert_eq!(late.delivery(), Delivery::NotSent);
+    });
+}
+
+#[test]
 fn p02_every_waiting_caller_learns_of_a_death_at_once() {
     let server = serve(&Options::new());
     let exit = json!({"code": 3, "stderr": "panic: boom"});
@@ -197,6 +232,54 @@ fn p02_a_program_that_waits_for_what_comes_learns_of_a_death_under_a_stray_too()
         assert!(matches!(why.cause, Cause::Exited(Exit::Code(3))), "{why}");
         send_signal(stray, libc::SIGKILL);
     });
+}
+
+/// Looks, by something that waits for nothing, whether a server has died whose child keeps its
+/// pipes, in its group or in a session of its own; gives what was seen of it.
+fn seen_under_a_grandchild<T>(look: impl Fn(&Connection) -> Option<T>) -> [T; 2] {
+    [false, true].map(|session| {
+        let server = serve(&Options::new());
+        let grandchild: u32 = server
+            .request("beget", json!({"session": session}))
+            .unwrap();
+        let exit = json!({"code": 3, "stderr": "panic: boom"});
+        server.notify("exit", exit).unwrap();
+        let (start, mut seen) = (Instant::now(), None);
+        eventually("the death is seen", || {
+            seen = look(&server);
+            seen.is_some()
+        });
+        assert!(start.elapsed() < AT_ONCE, "{:?}", start.elapsed());
+        if session {
+            assert!(alive(grandchild), "it holds the pipes");
+            send_signal(grandchild, libc::SIGKILL);
+        }
+        eventually("the grandchild is gone", || !alive(grandchild));
+        seen.unwrap()
+    })
+}
+
+#[test]
+fn p02_a_program_that_only_notifies_is_told_of_a_death_while_a_grandchild_holds_the_pipes() {
+    for error in seen_under_a_grandchild(|server| server.notify("echo", ()).err()) {
+        assert_eq!(exit_of(&error), Exit::Code(3));
+        assert_eq!(error.delivery(), Delivery::NotSent);
+        assert_eq!(
+            error.to_string(),
+            "no answer to `echo`: the process ended (exit code 3); stderr: panic: boom"
+        );
+    }
+}
+
+#[test]
+fn p02_a_program_that_only_asks_is_told_of_a_death_while_a_grandchild_holds_the_pipes() {
+    for why in seen_under_a_grandchild(|server| server.closed()) {
+        assert!(matches!(why.cause, Cause::Exited(Exit::Code(3))), "{why}");
+        assert_eq!(
+            why.to_string(),
+            "the process ended (exit code 3); stderr: panic: boom"
+        );
+    }
 }
 
 #[test]

@@ -45,6 +45,7 @@ fn p14_a_server_that_obeys_the_end_of_its_input_gets_no_signal() {
         (end.exit, end.step, end.pipes_held),
         (Some(Exit::Code(0)), Step::StdinClosed, false)
     );
+    assert_eq!(end.to_string(), "exit code 0, stdin closed");
     assert_eq!(notes(&scratch), "");
     assert!(!alive(pid));
     let why = server.closed().unwrap();
@@ -62,6 +63,7 @@ fn p14_a_server_that_needs_sigterm_gets_it_and_its_time() {
         (end.exit, end.step, end.pipes_held),
         (Some(Exit::Code(7)), Step::Terminated, false)
     );
+    assert_eq!(end.to_string(), "exit code 7, SIGTERM");
     assert!(start.elapsed() >= SHORT);
     assert_eq!(notes(&scratch), "SIGTERM\n");
 }
@@ -77,6 +79,7 @@ fn p14_a_server_that_ignores_both_is_killed_in_time() {
         (end.exit, end.step, end.pipes_held),
         (Some(Exit::Signal(9)), Step::Killed, false)
     );
+    assert_eq!(end.to_string(), "signal 9, SIGKILL");
     let took = start.elapsed();
     assert!((SHORT * 2..AT_ONCE).contains(&took), "{took:?}");
     assert!(!alive(pid));
@@ -114,6 +117,81 @@ fn p11_waits_without_end_are_allowed() {
     );
 }
 
+/// Closes or drops on a thread of its own, and tells what comes of it.
+fn elsewhere<T: Send + 'static>(end: impl FnOnce() -> T + Send + 'static) -> mpsc::Receiver<T> {
+    let (tell, told) = mpsc::channel();
+    // The test may have failed meanwhile.
+    thread::spawn(move || drop(tell.send(end())));
+    told
+}
+
+#[test]
+fn p11_a_close_that_may_wait_for_ever_for_the_end_of_stdin_sends_no_signal() {
+    let scratch = Scratch::new();
+    let options = Options::new().close_waits(Duration::MAX, Duration::MAX);
+    let server = ready(&options, &minds("waits_for_sigterm", &scratch));
+    let peer = server.peer();
+    let closed = elsewhere(move || peer.close());
+    assert!(closed.recv_timeout(SHORT * 3).is_err());
+    assert_eq!(notes(&scratch), "");
+    send_signal(server.pid().unwrap(), libc::SIGTERM);
+    let end = closed.recv_timeout(HANG).unwrap();
+    assert_eq!(
+        (end.exit, end.step, end.pipes_held),
+        (Some(Exit::Code(7)), Step::StdinClosed, false)
+    );
+    assert_eq!(notes(&scratch), "SIGTERM\n", "there was none but ours");
+}
+
+#[test]
+fn p11_a_close_that_may_wait_for_ever_after_sigterm_does_not_kill() {
+    let scratch = Scratch::new();
+    let script = r#"trap 'echo SIGTERM >> "$0"' TERM; echo ready; while :; do sleep 1; done"#;
+    let spec = ChildSpec::from_argv(["sh", "-c", script])
+        .unwrap()
+        .with_arg(scratch.path("notes"))
+        .unwrap();
+    let options = Options::new().close_waits(Duration::ZERO, Duration::MAX);
+    let server = options.spawn(&spec).unwrap();
+    eventually("it is ready", || server.survived().stray_lines == 1);
+    let peer = server.peer();
+    let closed = elsewhere(move || peer.close());
+    eventually("it has got SIGTERM", || scratch.path("notes").exists());
+    assert!(closed.recv_timeout(SHORT * 3).is_err());
+    send_signal(server.pid().unwrap(), libc::SIGKILL);
+    let end = closed.recv_timeout(HANG).unwrap();
+    assert_eq!(
+        (end.exit, end.step, end.pipes_held),
+        (Some(Exit::Signal(9)), Step::Terminated, false)
+    );
+    assert_eq!(notes(&scratch), "SIGTERM\n");
+}
+
+#[test]
+fn p11_a_drop_waits_for_as_long_as_its_limits_say() {
+    let scratch = Scratch::new();
+    let options = Options::new().drop_waits(Duration::MAX, Duration::MAX);
+    let server = ready(&options, &minds("waits_for_sigterm", &scratch));
+    let pid = server.pid().unwrap();
+    let dropped = elsewhere(move || drop(server));
+    // More than twice the default.
+    assert!(dropped.recv_timeout(SHORT * 3).is_err());
+    assert_eq!(notes(&scratch), "");
+    send_signal(pid, libc::SIGTERM);
+    dropped.recv_timeout(HANG).unwrap();
+    assert!(!alive(pid));
+    assert_eq!(notes(&scratch), "SIGTERM\n", "there was none but ours");
+
+    // The waits of a close are not those of a drop.
+    let options = patient().drop_waits(Duration::ZERO, Duration::ZERO);
+    let server = ready(&options, &peer::<&str>("ignores_all", []));
+    let pid = server.pid().unwrap();
+    elsewhere(move || drop(server))
+        .recv_timeout(AT_ONCE)
+        .unwrap();
+    assert!(!alive(pid));
+}
+
 #[test]
 fn p14_a_server_that_has_ended_is_reported_so() {
     let server = serve(&patient());
@@ -125,6 +203,7 @@ fn p14_a_server_that_has_ended_is_reported_so() {
         (end.exit, end.step, end.pipes_held),
         (Some(Exit::Code(3)), Step::AlreadyEnded, false)
     );
+    assert_eq!(end.to_string(), "exit code 3, already ended");
 }
 
 #[test]
@@ -370,6 +449,10 @@ fn p15_a_stray_that_keeps_the_pipes_delays_no_close() {
     assert_eq!(
         (end.exit, end.step, end.pipes_held),
         (Some(Exit::Code(0)), Step::StdinClosed, true)
+    );
+    assert_eq!(
+        end.to_string(),
+        "exit code 0, stdin closed; someone else keeps a pipe open"
     );
     assert!(alive(stray));
     drop(server);
