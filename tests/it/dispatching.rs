@@ -11,6 +11,7 @@ use landline::{
     CallOptions, Closed, Connection, Dialect, Handler, Incoming, Limit, Notification, OnCancel,
     Options, Peer, Request, RpcError, Survived, Update,
 };
+use serde_core::de::{Deserialize, Deserializer, IgnoredAny};
 use serde_json::{Value, json};
 
 use crate::support::{HANG, Script, eventually, guarded, methods, pair};
@@ -361,6 +362,152 @@ fn p07_a_handler_may_close_the_connection_under_a_call_and_calls_fail_from_then_
             );
         }
     });
+}
+
+// The reader waits for nobody.
+
+#[test]
+fn p06_a_writer_that_is_stuck_delays_nothing_that_comes_in() {
+    const MANY: u64 = 100;
+    let (recorder, record) = recorder();
+    let dialect = routing().answer_at_once("ping", json!({}));
+    let (connection, mut script) = pair(&Options::new().dialect(dialect).handler(recorder));
+    let calls: Vec<_> = (0..MANY)
+        .map(|_| connection.start("m", ()).unwrap())
+        .collect();
+    (0..MANY).for_each(|_| drop(script.recv()));
+    let clog = script.clog(&connection);
+    // From here on the peer reads nothing.
+    for (n, call) in (0..).zip(&calls) {
+        script.send(request(n, "ping"));
+        script.send(notification("n", json!([n])));
+        script.send(progress(call.id(), n));
+        script.send(result(call.id(), json!(n)));
+    }
+    for (n, call) in (0..).zip(calls) {
+        let mut seen = Vec::new();
+        let answer = call.wait_with(|update| seen.push(number(update)));
+        assert_eq!((answer.unwrap(), seen), (n, vec![n]));
+        assert_eq!(record.next(), format!("n [{n}]"));
+    }
+    script.send(request("asked", "ask"));
+    assert_eq!(record.next(), "request ask");
+    script.send(result(clog.id(), json!("read in part")));
+    assert_eq!(clog.wait::<String>().unwrap(), "read in part");
+    // What it asked for meanwhile is there when it reads again.
+    assert_eq!(script.recv()["method"], "clog");
+    for n in 0..MANY {
+        assert_eq!(script.recv(), result(n, json!({})));
+    }
+    assert_eq!(script.recv(), result("asked", json!("ask")));
+    assert!(connection.survived().is_empty());
+}
+
+/// Tells on which thread it was decoded.
+struct DecodedOn(thread::ThreadId);
+
+impl<'de> Deserialize<'de> for DecodedOn {
+    fn deserialize<D: Deserializer<'de>>(raw: D) -> Result<Self, D::Error> {
+        IgnoredAny::deserialize(raw)?;
+        Ok(DecodedOn(thread::current().id()))
+    }
+}
+
+#[test]
+fn p06_no_code_of_the_user_runs_on_the_reader() {
+    /// Tells the threads by name.
+    struct Threads(Mutex<Sender<String>>);
+    impl Threads {
+        fn tell(&self, what: &str) {
+            let name = thread::current().name().unwrap().to_owned();
+            // The test has seen all that it waits for.
+            let _ = self.0.lock().unwrap().send(format!("{what}: {name}"));
+        }
+    }
+    impl Handler for Threads {
+        fn request(&self, _: &Peer, _: Request) -> Result<Value, RpcError> {
+            self.tell("request");
+            Ok(Value::Null)
+        }
+        fn notification(&self, _: &Peer, _: Notification) {
+            self.tell("notification");
+        }
+        fn closed(&self, _: &Closed) {
+            self.tell("closed");
+        }
+    }
+    let (give, take) = mpsc::channel();
+    let options = Options::new()
+        .dialect(routing())
+        .handler(Threads(Mutex::new(give)));
+    let (connection, mut script) = pair(&options);
+    let told = || take.recv_timeout(HANG).unwrap();
+    script.send(notification("n", json!([])));
+    assert_eq!(told(), "notification: landline-dispatch");
+    script.send(request(1, "m"));
+    assert_eq!(told(), "request: landline-request");
+    assert_eq!(script.recv(), result(1, Value::Null));
+
+    let call = connection.start("m", ()).unwrap();
+    let asked = script.recv();
+    script.send(progress(call.id(), 1));
+    script.answer(&asked, json!("here"));
+    let me = thread::current().id();
+    let answer = call.wait_with(|_| assert_eq!(thread::current().id(), me));
+    assert_eq!(answer.map(|DecodedOn(thread)| thread).unwrap(), me);
+    drop(script);
+    assert_eq!(told(), "closed: landline-dispatch");
+}
+
+#[test]
+fn p08_cancellations_and_progress_pass_a_handlers_full_queue() {
+    let (give, events) = mpsc::channel();
+    let (release, gate) = mpsc::channel::<()>();
+    let gate = Mutex::new(gate);
+    let notified = give.clone();
+    let dialect = routing().cancelled_requests("cancel", "id", OnCancel::Reply { code: -32800 });
+    let options = Options::new()
+        .dialect(dialect)
+        .notifications_limit(1 << 10)
+        .on_notification(move |_, notification| {
+            notified.send(notification.method().to_owned()).unwrap();
+            // Until the test lets go of the other end.
+            let _ = gate.lock().unwrap().recv();
+        })
+        .on_request(move |_, request| {
+            give.send("started".into()).unwrap();
+            eventually("it is cancelled", || request.is_cancelled());
+            Ok(json!("cancelled"))
+        });
+    let (connection, mut script) = pair(&options);
+    let next = || events.recv_timeout(HANG).unwrap();
+    let mut call = connection.start("m", ()).unwrap();
+    let asked = script.recv();
+    script.send(request("long", "long"));
+    assert_eq!(next(), "started");
+    script.send(notification("first", json!([])));
+    assert_eq!(next(), "first");
+    for n in 0..1000 {
+        script.send(notification("n", json!([n])));
+    }
+    script.fence(&connection);
+    let lost = connection.survived().dropped_notifications;
+    assert!((900..1000).contains(&lost), "{lost}");
+
+    for n in 0..3 {
+        script.send(progress(call.id(), n));
+        assert_eq!(number(call.next_timeout(HANG).unwrap()), n);
+    }
+    script.send(notification("cancel", json!({"id": "long"})));
+    assert_eq!(script.recv(), result("long", json!("cancelled")));
+    script.answer(&asked, json!("here"));
+    assert_eq!(call.wait::<String>().unwrap(), "here");
+    // Neither took any other's place.
+    assert_eq!(connection.survived().dropped_notifications, lost);
+    drop(release);
+    for _ in lost..1000 {
+        assert_eq!(next(), "n");
+    }
 }
 
 // Requests of the peer.
@@ -1158,6 +1305,44 @@ fn p11_clocks_stand_still_for_the_human_limit_at_most() {
         start.elapsed()
     );
     assert_eq!(limit_of(&error), Limit::Total);
+}
+
+#[test]
+fn p11_clocks_stand_still_for_as_long_as_it_takes_where_the_human_limit_is_none() {
+    let (connection, mut script) = pair(&Options::new().human_timeout(Duration::MAX));
+    let limit = Duration::from_millis(100);
+    let options = CallOptions::new().timeout(limit).idle(limit);
+    let stopped = connection.stop_clocks();
+    let mut call = connection.start_with("m", &options, |_| ()).unwrap();
+    assert!(call.next_timeout(limit * 4).is_none());
+    // A call that has had its answer by then does not mind.
+    let in_time = connection.start_with("m", &options, |_| ()).unwrap();
+    script.send(result(in_time.id(), json!("in time")));
+    assert_eq!(in_time.wait::<String>().unwrap(), "in time");
+    drop(stopped);
+    let error = guarded(move || call.wait::<Value>().unwrap_err());
+    assert_eq!(limit_of(&error), Limit::Total);
+}
+
+#[test]
+fn p11_the_clocks_go_on_for_the_calls_that_wait_when_the_human_limit_has_run_out() {
+    let human = Duration::from_millis(150);
+    let (connection, _script) = pair(&Options::new().human_timeout(human));
+    let limit = Duration::from_millis(100);
+    let start = Instant::now();
+    let never_answered = connection.stop_clocks();
+    let total = CallOptions::new().timeout(limit);
+    let idle = CallOptions::new().idle(limit);
+    let calls = [&total, &idle].map(|options| connection.start_with("m", options, |_| ()).unwrap());
+    let waiting = calls.map(|call| thread::spawn(move || call.wait::<Value>().unwrap_err()));
+    let limits = guarded(move || waiting.map(|waiting| limit_of(&waiting.join().unwrap())));
+    assert_eq!(limits, [Limit::Total, Limit::Idle]);
+    assert!(start.elapsed() >= human + limit, "{:?}", start.elapsed());
+    // Nor does the question that nobody answered stop them for a call that comes later.
+    let error = connection.request_with::<Value>("m", (), &total);
+    assert_eq!(limit_of(&error.unwrap_err()), Limit::Total);
+    assert!(start.elapsed() >= human + limit * 2);
+    drop(never_answered);
 }
 
 #[test]
