@@ -214,7 +214,9 @@ impl Call {
         let sent = if cancelled() {
             Err(Refused::GivenUp)
         } else {
-            self.link.outbox.send(out, due)
+            let mut looks = Looks::new();
+            let link = &self.link;
+            link.outbox.send(out, due, || looks.look_at(link))
         };
         let refused = match sent {
             Ok(()) => {

@@ -24,6 +24,12 @@ impl Looks {
         after(now, self.0)
     }
 
+    /// Looks at one process and tells when to look next.
+    pub(crate) fn look_at(&mut self, link: &Link) -> Option<Instant> {
+        self.look([link]);
+        self.next(Instant::now())
+    }
+
     /// Looks; the next look is soon if a pipe is draining, otherwise later than this one was.
     pub(crate) fn look<'a>(&mut self, links: impl IntoIterator<Item = &'a Link>) {
         self.0 = if links.into_iter().any(Link::look) {

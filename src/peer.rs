@@ -13,6 +13,7 @@ use crate::call::{Call, CallOptions};
 use crate::dialect::Dialect;
 use crate::error::{Closed, Delivery, Error, Limit, Result};
 use crate::link::{Ended, Link};
+use crate::looks::Looks;
 use crate::outbox::{Outgoing, Refused};
 use crate::survived::Survived;
 
@@ -122,9 +123,12 @@ impl Peer {
                 error: Box::new(error),
             })?;
         let (start, total) = (link.clocks.mark(), link.limits.total);
-        let sent = link.outbox.send(Outgoing { frame, call: None }, || {
-            Some(link.clocks.due(start, total))
-        });
+        let mut looks = Looks::new();
+        let sent = link.outbox.send(
+            Outgoing { frame, call: None },
+            || Some(link.clocks.due(start, total)),
+            || looks.look_at(link),
+        );
         let delivery = Delivery::NotSent;
         sent.map_err(|refused| match refused {
             Refused::Closed => Error::Closed {
