@@ -283,6 +283,35 @@ fn p02_a_program_that_only_asks_is_told_of_a_death_while_a_grandchild_holds_the_
 }
 
 #[test]
+fn p02_a_caller_that_waits_for_room_learns_of_a_death_while_a_stray_holds_the_pipes() {
+    let ways: [fn(&Connection) -> Error; 2] = [
+        |server| server.notify("late", ()).unwrap_err(),
+        |server| server.request::<Value>("late", ()).unwrap_err(),
+    ];
+    for way in ways {
+        let options = Options::new()
+            .request_timeout(Duration::MAX)
+            .outgoing_limit(1);
+        let server = serve(&options);
+        let stray: u32 = server.request("beget", json!({"session": true})).unwrap();
+        server.request::<Value>("stop_reading", ()).unwrap();
+        // One is being written, one fills the queue, and nobody waits for either.
+        let large = ["x".repeat(1 << 20)];
+        let blocked = server.start("echo", large).unwrap();
+        let queued = server.start("echo", ()).unwrap();
+        send_signal(server.pid().unwrap(), libc::SIGKILL);
+        let error = guarded(move || {
+            let error = way(&server);
+            drop((blocked, queued));
+            error
+        });
+        assert_eq!(exit_of(&error), Exit::Signal(9));
+        assert_eq!(error.delivery(), Delivery::NotSent);
+        send_signal(stray, libc::SIGKILL);
+    }
+}
+
+#[test]
 fn p15_strays_leave_no_thread_and_no_descriptor_once_they_end() {
     let came = host("host_strays", ["10"]);
     assert_eq!(came["held"], 10, "{came}");
