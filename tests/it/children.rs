@@ -6,8 +6,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use landline::{
-    Call, Cause, ChildSpec, Closed, Connection, Delivery, Error, Exit, Options, Phase, RpcError,
-    Step, Update,
+    Call, Cause, ChildSpec, Closed, Connection, Delivery, Error, Exit, Handler, Options, Phase,
+    RpcError, Step, Update,
 };
 use serde_json::{Value, json};
 
@@ -308,6 +308,30 @@ fn p02_a_caller_that_waits_for_room_learns_of_a_death_while_a_stray_holds_the_pi
         assert_eq!(exit_of(&error), Exit::Signal(9));
         assert_eq!(error.delivery(), Delivery::NotSent);
         send_signal(stray, libc::SIGKILL);
+    }
+}
+
+#[test]
+fn p02_a_handler_learns_of_a_death_while_a_grandchild_holds_the_pipes() {
+    struct Ends(Mutex<mpsc::Sender<String>>);
+    impl Handler for Ends {
+        fn closed(&self, why: &Closed) {
+            // The test may have failed meanwhile.
+            let _ = self.0.lock().unwrap().send(why.to_string());
+        }
+    }
+    for session in [false, true] {
+        let (tell, told) = mpsc::channel();
+        let server = serve(&Options::new().handler(Ends(Mutex::new(tell))));
+        let beget = json!({"session": session});
+        let grandchild: u32 = server.request("beget", beget).unwrap();
+        server.notify("exit", json!({"code": 3})).unwrap();
+        // Nobody calls, and nobody asks.
+        let why = told.recv_timeout(AT_ONCE);
+        if session {
+            send_signal(grandchild, libc::SIGKILL);
+        }
+        assert_eq!(why.unwrap(), "the process ended (exit code 3)");
     }
 }
 
