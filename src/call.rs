@@ -183,7 +183,7 @@ impl Call {
             idle: options.idle.unwrap_or(link.limits.idle),
             quiet: options.quiet,
             state: State::Starting,
-            looks: Looks::new(Instant::now()),
+            looks: Looks::new(),
             _token: None,
         };
         match link.encoder.call(Some(id), method, &params(id)) {
@@ -217,34 +217,22 @@ impl Call {
         let sent = if cancelled() {
             Err(Refused::GivenUp)
         } else {
-            self.link.outbox.send(out, due)
+            let mut looks = Looks::new();
+            let link = &self.link;
+            link.outbox.send(out, due, || looks.look(link))
         };
-        let refused = match sent {
-            Ok(()) => {
-                self.state = State::Pending;
-                let Some(registered) = &self._token else {
-                    return Ok(());
-                };
-                registered.queued.store(true, Ordering::SeqCst);
-                // A cancel between the last look and this mark has left the call to us.
-                if cancelled() {
-                    registered.give_up();
-                }
-                return Ok(());
+        if let Err(refused) = sent {
+            return Err(self.link.not_sent(&self.method, refused, self.total));
+        }
+        self.state = State::Pending;
+        if let Some(registered) = &self._token {
+            registered.queued.store(true, Ordering::SeqCst);
+            // A cancel between the last look and this mark has left the call to us.
+            if cancelled() {
+                registered.give_up();
             }
-            Err(refused) => refused,
-        };
-        let delivery = Delivery::NotSent;
-        let end = match refused {
-            Refused::GivenUp => CallEnd::Cancelled(delivery),
-            Refused::TimedOut => CallEnd::TimedOut {
-                limit: Limit::Total,
-                after: self.total,
-                delivery,
-            },
-            Refused::Closed => CallEnd::Closed(self.link.why_closed(), delivery),
-        };
-        Err(self.failure(end))
+        }
+        Ok(())
     }
 
     fn not_encoded(&self, error: EncodeError) -> Error {
@@ -445,11 +433,11 @@ impl Call {
                 continue;
             }
             let now = Instant::now();
-            self.looks.look(now, &self.link);
+            let look = self.looks.look(&self.link);
             if until.is_some_and(|until| until <= now) {
                 return None;
             }
-            let wake = earlier(earlier(due.wake_at(), until), self.looks.next());
+            let wake = earlier(earlier(due.wake_at(), until), look);
             self.inbox.listen(wake);
         }
     }
@@ -491,8 +479,8 @@ impl Call {
             self.heard = at;
         }
         let (due, ..) = self.due();
-        self.looks.look(Instant::now(), &self.link);
-        *until = earlier(*until, earlier(due.wake_at(), self.looks.next()));
+        let look = self.looks.look(&self.link);
+        *until = earlier(*until, earlier(due.wake_at(), look));
         due.is_past()
     }
 

@@ -9,6 +9,7 @@ use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::fmt;
 use std::io::Read;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -72,7 +73,8 @@ pub trait Handler: Send + Sync + 'static {
     }
 
     /// Learns that the connection has ended, once, after the last notification. The default ignores
-    /// it.
+    /// it. The end of a process whose stdout another process keeps open is found by whoever waits
+    /// for an answer, notifies, or asks [`Peer::closed`]; until then nothing is told here.
     fn closed(&self, why: &Closed) {
         let _ = why;
     }
@@ -113,8 +115,10 @@ pub(crate) struct Dispatcher {
     handled: Mutex<u64>,
     progress: Condvar,
     requests: Mutex<Requests>,
-    /// Of the program's own loop.
+    /// Of the program's own loop: when it looks at the process next, and whether it was told of the
+    /// end, behind which nothing comes.
     looks: Mutex<Looks>,
+    ended_told: AtomicBool,
 }
 
 impl fmt::Debug for Dispatcher {
@@ -158,7 +162,8 @@ impl Dispatcher {
             handled: Mutex::default(),
             progress: Condvar::new(),
             requests: Mutex::default(),
-            looks: Mutex::new(Looks::new(Instant::now())),
+            looks: Mutex::new(Looks::new()),
+            ended_told: AtomicBool::new(false),
         })
     }
 
@@ -435,6 +440,9 @@ impl Dispatcher {
         // Where there is a handler, what comes is for it alone.
         let is_ours = matches!(self.taker, Taker::Queue);
         loop {
+            if self.ended_told.load(Ordering::SeqCst) {
+                return Some(Incoming::Closed(link.why_closed()));
+            }
             // Asked before the queue is: what came before the end is in it by then.
             let ended = link.has_ended();
             match is_ours.then(|| self.backlog.pop()).flatten() {
@@ -448,18 +456,15 @@ impl Dispatcher {
                 None => {}
             }
             if ended {
-                return Some(Incoming::Closed(link.why_closed()));
+                self.ended_told.store(true, Ordering::SeqCst);
+                continue;
             }
             let now = Instant::now();
-            let next_look = {
-                let mut looks = lock(&self.looks);
-                looks.look(now, link);
-                looks.next()
-            };
+            let look = lock(&self.looks).look(link);
             if until.is_some_and(|until| until <= now) {
                 return None;
             }
-            self.listen(is_ours, false, link.ended(), earlier(until, next_look));
+            self.listen(is_ours, false, link.ended(), earlier(until, look));
         }
     }
 

@@ -15,11 +15,11 @@ use crate::child::{Child, Exit, Step, Tail, Waits};
 use crate::clocks::Clocks;
 use crate::crew::Crew;
 use crate::dialect::Dialect;
-use crate::error::{Cause, Closed, Delivery, Limit, Phase, Timeout};
+use crate::error::{Cause, Closed, Delivery, Error, Limit, Phase, Timeout};
 use crate::framing::{Encoded, FrameError};
 use crate::mailbox::Mailbox;
 use crate::message::Encoder;
-use crate::outbox::{Outbox, Sent};
+use crate::outbox::{Outbox, Refused, Sent};
 use crate::pending::{CallEnd, Inbox, Pending};
 use crate::survived::Counters;
 use crate::sync::{Event, after, lock, wait_until};
@@ -303,9 +303,9 @@ impl Link {
     fn send_urgent(&self, frame: Encoded, patience: Duration) -> Sent {
         let sent = self.outbox.send_urgent(frame, patience);
         if sent == Sent::Unread {
-            self.end(Cause::RepliesUnread {
-                limit: self.limits.replies,
-            });
+            let limit = self.limits.replies;
+            let exit = self.child.as_ref().and_then(Child::look);
+            self.end(exit.map_or(Cause::RepliesUnread { limit }, Cause::Exited));
         }
         sent
     }
@@ -501,6 +501,23 @@ impl Link {
             },
             stderr_tail: self.stderr_tail(),
             stray_lines: self.counters.stray_quotes(),
+        }
+    }
+
+    /// Why a frame did not enter the queue.
+    pub(crate) fn not_sent(&self, method: &str, refused: Refused, total: Duration) -> Error {
+        let (method, delivery) = (method.into(), Delivery::NotSent);
+        match refused {
+            Refused::GivenUp => Error::Cancelled { method, delivery },
+            Refused::Closed => Error::Closed {
+                method,
+                delivery,
+                why: self.why_closed(),
+            },
+            Refused::TimedOut => Error::Timeout {
+                method,
+                detail: Box::new(self.timeout(Limit::Total, total, delivery)),
+            },
         }
     }
 

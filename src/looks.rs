@@ -18,21 +18,17 @@ pub(crate) struct Looks {
 }
 
 impl Looks {
-    pub(crate) fn new(now: Instant) -> Self {
+    pub(crate) fn new() -> Self {
         Looks {
             pause: FIRST_LOOK,
-            next: after(now, FIRST_LOOK),
+            next: after(Instant::now(), FIRST_LOOK),
         }
     }
 
-    /// When to look next.
-    pub(crate) fn next(&self) -> Option<Instant> {
-        self.next
-    }
-
-    /// Looks if it is time to; the next look is soon if the pipe is draining, otherwise later than
-    /// this one was.
-    pub(crate) fn look(&mut self, now: Instant, link: &Link) {
+    /// Looks if it is time to, and tells when to look next: soon if the pipe is draining, otherwise
+    /// later than this look was.
+    pub(crate) fn look(&mut self, link: &Link) -> Option<Instant> {
+        let now = Instant::now();
         if self.next.is_some_and(|next| next <= now) {
             self.pause = if link.look() {
                 FIRST_LOOK
@@ -41,6 +37,7 @@ impl Looks {
             };
             self.next = after(now, self.pause);
         }
+        self.next
     }
 }
 

@@ -11,9 +11,10 @@ use serde_core::de::DeserializeOwned;
 
 use crate::call::{Call, CallOptions};
 use crate::dialect::Dialect;
-use crate::error::{Closed, Delivery, Error, Limit, Result};
+use crate::error::{Closed, Error, Result};
 use crate::link::{Ended, Link};
-use crate::outbox::{Outgoing, Refused};
+use crate::looks::Looks;
+use crate::outbox::Outgoing;
 use crate::survived::Survived;
 
 /// A cheap handle to a connection, given to handlers; clones name the same connection.
@@ -122,21 +123,13 @@ impl Peer {
                 error: Box::new(error),
             })?;
         let (start, total) = (link.clocks.mark(), link.limits.total);
-        let sent = link.outbox.send(Outgoing { frame, call: None }, || {
-            Some(link.clocks.due(start, total))
-        });
-        let delivery = Delivery::NotSent;
-        sent.map_err(|refused| match refused {
-            Refused::Closed => Error::Closed {
-                method: method.into(),
-                delivery,
-                why: link.why_closed(),
-            },
-            Refused::TimedOut | Refused::GivenUp => Error::Timeout {
-                method: method.into(),
-                detail: Box::new(link.timeout(Limit::Total, total, delivery)),
-            },
-        })
+        let mut looks = Looks::new();
+        let sent = link.outbox.send(
+            Outgoing { frame, call: None },
+            || Some(link.clocks.due(start, total)),
+            || looks.look(link),
+        );
+        sent.map_err(|refused| link.not_sent(method, refused, total))
     }
 
     /// Closes the connection and tells how it went. Idempotent, from any thread, handlers included;

@@ -86,7 +86,7 @@ const PING: &str = "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n";
 const PONG: &str = "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}\n";
 
 #[test]
-fn replies_wait_up_to_their_bound_and_go_ahead_of_requests() {
+fn p09_replies_wait_up_to_their_bound_and_go_ahead_of_requests() {
     let (connection, mut script) = pair(&pinging().replies_limit(PONG.len() * 100));
     let clog = script.clog(&connection);
     let queued = connection.start("queued", ()).unwrap();
@@ -104,7 +104,7 @@ fn replies_wait_up_to_their_bound_and_go_ahead_of_requests() {
 }
 
 #[test]
-fn a_peer_that_lets_replies_pile_up_unread_is_closed_with_that_reason() {
+fn p09_a_peer_that_lets_replies_pile_up_unread_is_closed_with_that_reason() {
     let one_mib = 1 << 20;
     for (options, limit) in [
         (pinging().replies_limit(PONG.len() * 100), PONG.len() * 100),
@@ -141,7 +141,7 @@ fn a_peer_that_lets_replies_pile_up_unread_is_closed_with_that_reason() {
 }
 
 #[test]
-fn cancellations_that_pile_up_unread_count_as_replies() {
+fn p09_cancellations_that_pile_up_unread_count_as_replies() {
     let dialect = Dialect::new().cancel_calls("cancel", "id");
     let (connection, mut script) = pair(&Options::new().dialect(dialect).replies_limit(1000));
     let calls: Vec<_> = (0..30)
@@ -159,7 +159,7 @@ fn cancellations_that_pile_up_unread_count_as_replies() {
 }
 
 #[test]
-fn the_frame_limit_is_exact_for_what_comes_in() {
+fn p09_the_frame_limit_is_exact_for_what_comes_in() {
     const LIMIT: usize = 2000;
     for framing in [Framing::Lines, Framing::ContentLength] {
         let (connection, mut script) = pair(&Options::new().frame_limit(LIMIT).framing(framing));
@@ -189,7 +189,7 @@ fn the_frame_limit_is_exact_for_what_comes_in() {
 }
 
 #[test]
-fn the_frame_limit_is_exact_for_what_goes_out() {
+fn p09_the_frame_limit_is_exact_for_what_goes_out() {
     const LIMIT: usize = 2000;
     let head = r#"{"jsonrpc":"2.0","method":"n","params":[""#;
     let (connection, mut script) = pair(&Options::new().frame_limit(LIMIT));
