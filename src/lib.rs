@@ -147,7 +147,7 @@
 //! |---|---|---|
 //! | total: a whole call | 60 s | [`Options::request_timeout`], [`CallOptions::timeout`] |
 //! | idle: since the last sign of life of a call | none | [`Options::idle_timeout`], [`CallOptions::idle`] |
-//! | close: after stdin is closed, after SIGTERM | 2 s, 2 s | [`Options::close_waits`] |
+//! | close: from its begin, after SIGTERM | 2 s, 2 s | [`Options::close_waits`] |
 //! | drop: the same steps | 0.25 s each | [`Options::drop_waits`] |
 //! | reply: a handler's reply to a peer that reads nothing at all | 10 s | [`Options::reply_timeout`] |
 //! | human: how long one question to a person stops the clocks | 10 min | [`Options::human_timeout`] |
@@ -168,6 +168,13 @@
 //! | a `Content-Length` header block | 8 KiB | |
 //! | stray lines quoted | 8 of 256 bytes | |
 //! | calls remembered as given up | 1,024 | |
+//! | messages in one array | 65,536 | |
+//! | stray text between two `Content-Length` frames | 256 KiB | |
+//! | a declared `Content-Length` before the connection is given up | 16 times a frame | |
+//! | a line of stderr handed to the callback in one piece | 64 KiB | |
+//!
+//! What has no setter is fixed. Text that is not UTF-8 takes up to three times its size while it is
+//! repaired.
 //!
 //! # Closing
 //!
@@ -222,6 +229,7 @@ mod mailbox;
 
 mod clocks;
 mod outbox;
+mod pending;
 
 mod link;
 mod looks;
