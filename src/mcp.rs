@@ -38,13 +38,13 @@
 //!
 //! # Calling
 //!
-//! A [`Client`] owns the connection; a [`Session`] is a handle to it, which handlers are given too, and
-//! has the methods. Each blocks until its result, with the limits of the [`Options`] or of its
+//! A [`Client`] owns the connection; a [`Session`] is a handle to it, which handlers are given too,
+//! and has the methods. Each blocks until its result, with the limits of the [`Options`] or of its
 //! [`CallOptions`]. What the server does not declare is not asked for: [`Error::NotSupported`].
 //!
-//! Values are views: they keep the JSON that the server wrote and read it by accessors, so that a new
-//! or odd member loses nothing. Any value has its raw text, and decodes into a type of the caller's
-//! own.
+//! Values are views: they keep the JSON that the server wrote and read it by accessors, so that a
+//! new or odd member loses nothing. Any value has its raw text, and decodes into a type of the
+//! caller's own.
 //!
 //! # Answering
 //!
