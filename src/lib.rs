@@ -19,9 +19,10 @@
 //! # The picture
 //!
 //! ```text
-//!  ChildSpec ──▶ Child ──pipes──▶ Framing ──frames──▶ Message ──▶ Connection
-//!  what to run   running it       bytes ⇄ frames      frames ⇄     request(),
-//!                                                     messages     notify(), close()
+//!  ChildSpec ──▶ Child ──pipes──▶ Framing ──frames──▶ Message ──▶ Connection ──▶ mcp::Client
+//!  what to run   running it       bytes ⇄ frames      frames ⇄     request(),      tools, prompts,
+//!                                                     messages     notify(),       both eras
+//!                                                                  close()
 //! ```
 //!
 //! - [`ChildSpec`] says what to run, as a value that the operating system will accept; [`Options`]
@@ -40,40 +41,44 @@
 //! the writer thread; the reader thread finds out whose answer a frame is and moves its raw text
 //! across; the caller's thread decodes that into the caller's own type.
 //!
-//! # A protocol on top
+//! # Protocols on top
 //!
-//! What MCP (revision 2025-11-25) makes of it: a [`Dialect`] that knows progress and cancellation,
-//! the handshake, and a tool whose progress comes to the caller that waits.
+//! [`mcp`] is a client of the Model Context Protocol, every published revision, built on what is
+//! public here. Another protocol does the same: its [`Dialect`] says how it uses JSON-RPC, its
+//! handshake is a request like any other, and [`json`] and [`quote`] have what a layer needs that
+//! keeps raw text. The Language Server Protocol (3.17) begins so:
 //!
 //! ```no_run
-//! use landline::{CallOptions, ChildSpec, Dialect, OnCancel, Options, Update};
+//! use landline::{ChildSpec, Dialect, Framing, OnCancel, Options, Update};
 //! use serde_json::{Value, json};
 //!
-//! let mcp = Dialect::new()
-//!     .cancel_calls("notifications/cancelled", "requestId")
-//!     .cancelled_requests("notifications/cancelled", "requestId", OnCancel::NoReply)
-//!     .route("notifications/progress", ["progressToken"])
-//!     .answer_at_once("ping", json!({}));
-//! let server = Options::new().dialect(mcp).spawn(&ChildSpec::new("my-mcp-server")?)?;
+//! let lsp = Dialect::new()
+//!     .cancel_calls("$/cancelRequest", "id")
+//!     .cancelled_requests("$/cancelRequest", "id", OnCancel::Reply { code: -32800 })
+//!     .route("$/progress", ["token"]);
+//! let server = Options::new()
+//!     .framing(Framing::ContentLength)
+//!     .dialect(lsp)
+//!     .spawn(&ChildSpec::new("pylsp")?)?;
 //!
-//! let hello = json!({
-//!     "protocolVersion": "2025-11-25",
-//!     "capabilities": {},
-//!     "clientInfo": {"name": "my-tool", "version": "1.0"},
-//! });
-//! // The specification forbids to cancel this one.
-//! let welcome: Value = server.request_with("initialize", hello, &CallOptions::new().quiet())?;
-//! server.notify("notifications/initialized", ())?;
+//! let hello = json!({"processId": std::process::id(), "rootUri": null, "capabilities": {}});
+//! let welcome: Value = server.request("initialize", hello)?;
+//! server.notify("initialized", json!({}))?;
 //!
-//! let build = server.start_with("tools/call", &CallOptions::new(), |id| {
-//!     json!({"name": "build", "arguments": {}, "_meta": {"progressToken": id}})
+//! // Its progress is the call's, because it goes by the call's id.
+//! let symbols = server.start_with("workspace/symbol", &Default::default(), |id| {
+//!     json!({"query": "main", "workDoneToken": id})
 //! })?;
-//! let result: Value = build.wait_with(|update| {
+//! let found: Value = symbols.wait_with(|update| {
 //!     if let Update::Notification(progress) = update {
 //!         println!("{:?}", progress.params());
 //!     }
 //! })?;
-//! # let _ = (welcome, result);
+//!
+//! server.request::<Value>("shutdown", ())?;
+//! server.notify("exit", ())?;
+//! server.close();
+//! # let _ = (welcome, found);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
@@ -145,6 +150,8 @@
 //!
 //! | limit | default | set by |
 //! |---|---|---|
+//! | connect: until an MCP server is ready to call, its start included | 60 s | [`mcp::Options::connect_timeout`] |
+//! | probe: for the answer that tells a modern MCP server | 10 s | [`mcp::Options::probe_timeout`] |
 //! | total: a whole call | 60 s | [`Options::request_timeout`], [`CallOptions::timeout`] |
 //! | idle: since the last sign of life of a call | none | [`Options::idle_timeout`], [`CallOptions::idle`] |
 //! | close: from its begin, after SIGTERM | 2 s, 2 s | [`Options::close_waits`] |
@@ -191,8 +198,8 @@
 //! - No retries: a call that failed is the caller's to repeat, by its [`Delivery`].
 //! - No restarts: a connection is one process.
 //! - No shell: a [`ChildSpec`] is a program and its arguments.
-//! - No handshake: `initialize` of MCP or LSP is a request like any other, and the caller's to
-//!   make.
+//! - No handshake but that of [`mcp`]: `initialize` of LSP is a request like any other, and the
+//!   caller's to make.
 //! - No Windows yet: Linux is tested, macOS is written for and not tested.
 
 #[cfg(doctest)]
