@@ -633,8 +633,12 @@ fn a_time_limit_is_told_with_what_the_peer_can_have_seen() {
         let delivery = told["error"]["delivery"].as_str().unwrap();
         assert!(deliveries.contains(&delivery), "{told}");
         let message = told["error"]["message"].as_str().unwrap();
+        let opening = match delivery {
+            "not_sent" => "`r` was not sent",
+            _ => "no answer to `r`",
+        };
         assert!(
-            message.starts_with(&format!("no answer to `r` within {limit}")),
+            message.starts_with(&format!("{opening} within {limit}")),
             "{message}"
         );
     }
