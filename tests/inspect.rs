@@ -743,9 +743,9 @@ printf '{"jsonrpc":"2.0","method":"last"}\n{"jsonrpc":"2.0","id":1,"result":[%s]
     let output = script(r#"{"request":"r"}"#, &shell(peer));
     let answers = r#"{"ok":[{"jsonrpc":"2.0","id":"a","result":{}},{"jsonrpc":"2.0","id":"b","result":[null,null]},{"jsonrpc":"2.0","id":"c","result":null},{"jsonrpc":"2.0","id":"d","error":{"code":-32601,"message":"method not found: sampling/createMessage"}}]}"#;
     assert_eq!((output.code, output.lines()), (Some(0), vec![answers]));
-    // The ping is answered before it could be shown.
     let shown = r#"notification: note [1.00]
 notification: bare
+request "a": ping {}
 request "b": workspace/configuration {"items":[{},{}]}
 request "c": client/registerCapability {"registrations":[]}
 request "d": sampling/createMessage {}

@@ -48,8 +48,7 @@ actions of raw JSON-RPC, for any protocol; nothing is sent but what you say:
 their option:
   --framing lines|content-length   how messages are told apart: MCP's way, or LSP's (default: lines)
 
-What the server sends unasked, its stderr, the progress of calls, and what was survived go to stderr;
-but MCP's `ping`, which is answered at once, is not shown.
+What the server sends unasked, its stderr, the progress of calls, and what was survived go to stderr.
 What it asks the user is asked at the terminal, and declined where there is none.
 The exit code is 0 when every request was answered with a result, and no tool said that it failed;
 1 otherwise, 2 for wrong usage.

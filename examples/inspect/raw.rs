@@ -66,7 +66,6 @@ fn mcp() -> Dialect {
     Dialect::new()
         .cancel_calls("notifications/cancelled", "requestId")
         .cancelled_requests("notifications/cancelled", "requestId", OnCancel::NoReply)
-        .answer_at_once("ping", json!({}))
         .arrays(Arrays::Unpack)
 }
 
@@ -78,7 +77,7 @@ fn lsp() -> Dialect {
 }
 
 /// Shows on stderr what the server sends unasked, in the order in which it came, until the
-/// connection ends. What the dialect answers at once does not come here.
+/// connection ends.
 ///
 /// From a loop of our own and not from a handler, which the library does not hold up a close for:
 /// what came before the last answer is shown, however soon the end follows.
@@ -115,6 +114,7 @@ fn watch(server: &Connection) {
 /// Answers what keeps a server going.
 fn answer(request: &Request) -> Result<Value, RpcError> {
     match request.method() {
+        "ping" => Ok(json!({})),
         // One setting for each that is asked for: none has a value.
         "workspace/configuration" => {
             let asked: Value = request.decode()?;
