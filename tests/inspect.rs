@@ -17,30 +17,29 @@ use serde_json::{Value, json};
 /// Far beyond anything that a test waits for, on the slowest machine: only a hang gets here.
 const HANG: Duration = Duration::from_secs(60);
 
-/// The example beside this test. `cargo test` builds it; `cargo test --test inspect` may not have.
+/// The example beside this test, built here: `cargo test --test inspect` does not build it, and one
+/// from before the last change may be there.
 fn example() -> &'static PathBuf {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     BUILT.get_or_init(|| {
         let test = env::current_exe().unwrap();
         let profile = test.ancestors().nth(2).unwrap();
-        let path = profile.join("examples/inspect");
-        if !path.exists() {
-            let mut cargo = Command::new(env!("CARGO"));
-            cargo.args(["build", "--example", "inspect", "--target-dir"]);
-            cargo.arg(profile.parent().unwrap());
-            if profile.ends_with("release") {
-                cargo.arg("--release");
-            }
-            let built = cargo
-                .current_dir(env!("CARGO_MANIFEST_DIR"))
-                .status()
-                .unwrap();
-            assert!(
-                built.success() && path.exists(),
-                "{} is not there",
-                path.display()
-            );
+        let mut cargo = Command::new(env!("CARGO"));
+        cargo.args(["build", "--quiet", "--example", "inspect", "--target-dir"]);
+        cargo.arg(profile.parent().unwrap());
+        if profile.ends_with("release") {
+            cargo.arg("--release");
         }
+        let built = cargo
+            .current_dir(env!("CARGO_MANIFEST_DIR"))
+            .status()
+            .unwrap();
+        let path = profile.join("examples/inspect");
+        assert!(
+            built.success() && path.exists(),
+            "{} is not there",
+            path.display()
+        );
         path
     })
 }
@@ -351,14 +350,22 @@ fn a_line_is_out_before_the_next_step_comes_in() {
 }
 
 #[test]
-fn a_line_that_is_no_step_is_told_and_the_script_goes_on() {
+fn a_line_that_is_no_step_is_told_with_its_number_and_the_script_goes_on() {
     let cases = [
         (
             "nonsense",
-            "a step is a JSON object on one line: expected ident at line 1 column 2",
+            "a step is a JSON object on one line: expected ident at column 2",
+        ),
+        (
+            r#"{"request":"ping""#,
+            "a step is a JSON object on one line: EOF while parsing an object at column 17",
         ),
         (
             "{}",
+            "a step has one of the members request, start, wait, cancel, notify, sleep, close",
+        ),
+        (
+            r#"{"ask":"ping"}"#,
             "a step has one of the members request, start, wait, cancel, notify, sleep, close",
         ),
         (r#"{"request":5}"#, "`request` is a string"),
@@ -380,17 +387,23 @@ fn a_line_that_is_no_step_is_told_and_the_script_goes_on() {
         (r#"{"wait":"x"}"#, "no call was started as `x`"),
         (r#"{"cancel":"x"}"#, "no call was started as `x`"),
     ];
-    let mut steps: String = cases.iter().map(|(step, _)| format!("{step}\n")).collect();
+    // An empty line is no step, but it is a line.
+    let mut steps: String = cases
+        .iter()
+        .map(|(step, _)| format!("{step}\n\n"))
+        .collect();
     steps.push_str(r#"{"request":"ping"}"#);
     let output = script(&steps, &server());
-    for ((step, message), line) in cases.iter().zip(output.lines()) {
-        let line: Value = serde_json::from_str(line).unwrap();
+    let mut lines = output.lines().into_iter();
+    for (at, (step, wrong)) in cases.iter().enumerate() {
+        let line: Value = serde_json::from_str(lines.next().unwrap()).unwrap();
+        let message = format!("script line {}: {wrong}", 2 * at + 1);
         let error = json!({"kind": "script", "message": message, "delivery": "not_sent"});
         assert_eq!(line, json!({ "error": error }), "{step}");
     }
     assert_eq!(
-        (output.code, output.lines().last()),
-        (Some(1), Some(&r#"{"ok":{}}"#))
+        (output.code, lines.collect::<Vec<_>>()),
+        (Some(1), vec![r#"{"ok":{}}"#])
     );
 }
 
@@ -411,9 +424,9 @@ fn a_name_is_free_again_once_it_was_waited_for() {
         script(steps, &server()).lines(),
         [
             null,
-            &refused("`x` is in flight already"),
+            &refused("script line 2: `x` is in flight already"),
             answer,
-            &refused("no call was started as `x`"),
+            &refused("script line 4: no call was started as `x`"),
             null,
             answer
         ]
@@ -422,14 +435,18 @@ fn a_name_is_free_again_once_it_was_waited_for() {
 
 #[test]
 fn a_call_that_is_not_waited_for_counts_as_unanswered() {
-    let output = script(
-        "{\"start\":\"ping\",\"as\":\"x\"}\n{\"request\":\"ping\"}",
-        &server(),
-    );
+    let steps = r#"{"start":"ping","as":"y"}
+{"start":"ping","as":"x"}
+{"request":"ping"}
+"#;
+    let output = script(steps, &server());
+    let null = r#"{"ok":null}"#;
     assert_eq!(
         (output.code, output.lines()),
-        (Some(1), vec![r#"{"ok":null}"#, r#"{"ok":{}}"#])
+        (Some(1), vec![null, null, r#"{"ok":{}}"#])
     );
+    let told = "`x` was started and never waited for\n`y` was started and never waited for\n";
+    assert_eq!(output.stderr, told);
 }
 
 #[test]

@@ -34,14 +34,7 @@ fn main() -> ExitCode {
     match words.first() {
         None => match demo() {
             Ok(()) => ExitCode::SUCCESS,
-            Err(error) => {
-                // In `inspect | head`, a pipe without a reader is no failure worth words.
-                let shown: Option<&io::Error> = error.downcast_ref();
-                if shown.is_none_or(|error| error.kind() != ErrorKind::BrokenPipe) {
-                    print::note(format_args!("the demo failed: {error}"));
-                }
-                ExitCode::FAILURE
-            }
+            Err(error) => failed("the demo failed", &*error),
         },
         Some(word) if word == server::FLAG => {
             // It ends when its stdin or its stdout does, and has nothing to say about either.
@@ -176,16 +169,21 @@ fn inspect(job: &Job) -> ExitCode {
     match all_well {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
-        Err(error) => {
-            // Of a broken pipe there is nothing to say: nobody reads on.
-            if error.kind() != io::ErrorKind::BrokenPipe {
-                print::note(format_args!("cannot print the answers: {error}"));
-            }
-            ExitCode::FAILURE
-        }
+        Err(error) => failed("cannot print the answers", &error),
     }
 }
 
+/// Ends with an error, told unless nobody reads on: in `inspect | head`, that is no failure worth
+/// words.
+fn failed(what: &str, error: &(dyn Error + 'static)) -> ExitCode {
+    let shown: Option<&io::Error> = error.downcast_ref();
+    if shown.is_none_or(|error| error.kind() != ErrorKind::BrokenPipe) {
+        print::note(format_args!("{what}: {error}"));
+    }
+    ExitCode::FAILURE
+}
+
+/// Does it on the live connection; `true` says that every request was answered with a result.
 fn act(server: &Connection, job: &Job) -> io::Result<bool> {
     match &job.action {
         Action::Request { method, params } => {

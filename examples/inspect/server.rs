@@ -67,7 +67,7 @@ fn answer(method: &str, params: &Value) -> Outcome {
     let modern = is_modern(params)?;
     let result = match method {
         "initialize" if !modern => json!({
-            "protocolVersion": LEGACY.iter().find(|known| params["protocolVersion"] == **known).unwrap_or(&LEGACY[3]),
+            "protocolVersion": agreed(&params["protocolVersion"]),
             "capabilities": {"tools": {}},
             "serverInfo": me(),
         }),
@@ -86,6 +86,12 @@ fn answer(method: &str, params: &Value) -> Outcome {
         _ => return Err(refusal(METHOD_NOT_FOUND, "method not found")),
     };
     Ok(complete(result, modern || method == "server/discover"))
+}
+
+/// The revision that was asked for, or the newest that has an `initialize`.
+fn agreed(asked: &Value) -> &'static str {
+    let known = LEGACY.into_iter().find(|known| asked == known);
+    known.unwrap_or(LEGACY[LEGACY.len() - 1])
 }
 
 /// Whether a request is of the revision that names itself in every request.
@@ -227,9 +233,11 @@ impl Sleeps {
                 }
                 if !token.is_null() {
                     let progress = json!({"progressToken": token, "progress": nap, "total": naps});
-                    send(
-                        &json!({"jsonrpc": "2.0", "method": "notifications/progress", "params": progress}),
-                    )?;
+                    send(&json!({
+                        "jsonrpc": "2.0",
+                        "method": "notifications/progress",
+                        "params": progress,
+                    }))?;
                 }
             }
             reply(&id, Ok(complete(content("slept well"), modern)))
