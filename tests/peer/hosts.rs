@@ -264,8 +264,8 @@ fn eventually_equal<T: PartialEq>(look: impl Fn() -> T) -> T {
     }
 }
 
-/// How often each thread of the library gave up its processor to wait, by thread; and whether all of
-/// them sleep.
+/// How often each thread of the library gave up its processor to wait, by thread; and whether all
+/// of them sleep.
 fn switches() -> (Vec<(String, u64)>, bool) {
     let threads = fs::read_dir("/proc/self/task")
         .unwrap()
