@@ -105,7 +105,7 @@ pub enum Update {
 /// at by whoever waits for it: a call that nobody waits for costs nothing and ends by its answer,
 /// the end of the connection, or its drop.
 ///
-/// Dropping a call gives it up and tells the peer, like [`cancel`](Self::cancel).
+/// Dropping a call gives it up, like [`cancel`](Self::cancel).
 ///
 /// # Examples
 ///
@@ -376,7 +376,8 @@ impl Call {
         }
     }
 
-    /// Gives the call up and tells the peer, unless it has ended. Never blocks.
+    /// Gives the call up, unless it has ended, and tells the peer if the dialect has a way. Never
+    /// blocks. A request that is still queued is not sent, and then there is nothing to tell.
     pub fn cancel(self) {
         drop(self);
     }

@@ -68,8 +68,9 @@ impl CancelToken {
     }
 
     /// Cancels the calls. Never blocks: each ends at once with
-    /// [`Error::Cancelled`](crate::Error::Cancelled) for its caller, unless it has ended already,
-    /// and the peer is told in the dialect's way.
+    /// [`Error::Cancelled`](crate::Error::Cancelled) for its caller, unless it has ended already. A
+    /// request that is still queued is not sent; of any other the peer is told, if the dialect has
+    /// a way.
     pub fn cancel(&self) {
         self.0.cancelled.store(true, Ordering::SeqCst);
         let calls = std::mem::take(&mut *lock(&self.0.calls));

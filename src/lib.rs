@@ -34,8 +34,9 @@
 //! - [`Handler`] takes what the peer sends unasked, or the program's own loop does:
 //!   [`Connection::next_incoming`].
 //! - [`Error`] says what went wrong, and what the peer can have seen: [`Delivery`].
+//! - [`Peer::survived`] counts what was overlooked on the way: banners, odd ids, late answers.
 //! - [`Dialect`] is how a protocol on top uses JSON-RPC: how a call is cancelled, which
-//!   notifications belong to it.
+//!   notifications belong to it. Without one, a peer is not told of calls that are given up.
 //!
 //! A request passes three layers: the caller's thread encodes it into one buffer and hands it to
 //! the writer thread; the reader thread finds out whose answer a frame is and moves its raw text
@@ -135,6 +136,11 @@
 //! 19. **Idle costs nothing**: no polling, no wake-ups, while nothing is in flight.
 //! 20. **Small**: the build is the closure of thiserror, serde_json and crossbeam-channel, 13
 //!     crates, and nothing else; unsafe in one file.
+//!
+//! Two have an edge where no thread waits for the process, as idle is to cost nothing. A process
+//! that ends while another one keeps its stdout open is found out by whoever waits for an answer,
+//! waits for room, notifies, or asks [`Peer::closed`]: a handler alone is not told (2). And whoever
+//! waits looks at the process for that now and then, once a second in a long wait (19).
 //!
 //! # The threads
 //!

@@ -94,7 +94,8 @@ counters! {
     oversized_frames: "oversized frames",
     /// Departures from JSON-RPC 2.0 that were overlooked: no version, an id in another form, params
     /// that are neither object nor array, an error beside a result, an array where the dialect has
-    /// none, other text, a byte order mark or a NUL beside a message.
+    /// none, other text, a byte order mark or a NUL beside a message. Blanks and blank lines are
+    /// none.
     deviations: "deviations",
     /// Handlers that panicked.
     handler_panics: "handler panics",

@@ -515,7 +515,9 @@ fn a_close_takes_no_longer_for_a_hundred_thousand_queued_calls() {
     // Given up from the newest on, then closed on the rest: each in the time of one.
     let start = Instant::now();
     calls.drain(50_000..).rev().for_each(drop);
-    assert_eq!(server.close().step, Step::Killed);
+    // SIGTERM may end it before the SIGKILL that follows at once.
+    let step = server.close().step;
+    assert!(matches!(step, Step::Terminated | Step::Killed), "{step}");
     assert!(start.elapsed() < HANG, "{:?}", start.elapsed());
 }
 
