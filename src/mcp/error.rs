@@ -215,7 +215,7 @@ pub enum ConnectError {
     #[error("the connection has no threads")]
     Threads(#[source] std::io::Error),
     /// The process started and did not become a server to talk to; it was closed.
-    #[error("{0}")]
+    #[error(transparent)]
     Failed(Box<ConnectFailure>),
 }
 
@@ -276,6 +276,8 @@ pub enum Reason {
     Missing(&'static str),
     /// The server belongs to the legacy era, and the modern one is pinned.
     NotModern(Option<crate::Error>),
+    /// The process ended on the probe and could not be started again.
+    Restart(SpawnError),
 }
 
 /// One process that was started and talked to.
@@ -322,6 +324,7 @@ impl fmt::Display for ConnectFailure {
                     write!(f, " ({why})")?;
                 }
             }
+            Reason::Restart(error) => write!(f, "cannot connect: {error}")?,
         }
         if !self.theirs.is_empty() {
             write!(
@@ -362,7 +365,15 @@ impl fmt::Display for ConnectFailure {
     }
 }
 
-impl StdError for ConnectFailure {}
+impl StdError for ConnectFailure {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        match &self.reason {
+            // Its text stands in this one's.
+            Reason::Restart(error) => error.source(),
+            _ => None,
+        }
+    }
+}
 
 /// The versions that an error names as supported, in the server's words.
 pub(crate) fn supported(error: &RpcError) -> Option<Vec<String>> {
