@@ -26,6 +26,7 @@ use crate::mcp::params::{Body, Inputs, Params};
 use crate::mcp::revision::Revision;
 use crate::mcp::server::Server;
 use crate::mcp::session::{Core, Session};
+use crate::quote::clean;
 use crate::{Arrays, Call, CallOptions, ChildSpec, Connection, Dialect, Error, OnCancel};
 
 impl Options {
@@ -382,7 +383,7 @@ impl<'a> Connecting<'a> {
                 Ok(None) => break,
                 Err(error) => error,
             };
-            line.handshake = Some(error.to_string());
+            line.handshake = Some(outcome(&error));
             self.theirs = error.rpc().and_then(supported).unwrap_or_default();
             failure = Reason::Call(error);
             offered = self.named_legacy(&tried);
@@ -473,7 +474,7 @@ impl<'a> Connecting<'a> {
         let Some(version) = member(&result, &["protocolVersion"]).and_then(text) else {
             return Err(Reason::Missing("protocolVersion"));
         };
-        let version = version.into_owned();
+        let version = clean(&version).into_owned();
         let revision = self
             .options
             .legacy
@@ -547,9 +548,19 @@ impl<'a> Connecting<'a> {
     }
 }
 
+/// How a step went that failed, in a few words: what the server wrote beside it stands elsewhere.
+fn outcome(error: &Error) -> String {
+    match error {
+        Error::Rpc { error, .. } => format!("refused: {error}"),
+        Error::Timeout { detail, .. } => format!("no answer within {:?}", detail.after),
+        Error::Closed { .. } => "no answer before the end".into(),
+        other => other.to_string(),
+    }
+}
+
 /// What the failure of a probe says of the server's era.
 fn refused(line: &mut Line, error: Error) -> Probed {
-    line.probe = Some(error.to_string());
+    line.probe = Some(outcome(&error));
     match &error {
         Error::Rpc { error: rpc, .. } if !is_modern(rpc) => Probed::Legacy(Some(error)),
         // An answer that cannot be used is none of a modern server's.
