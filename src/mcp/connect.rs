@@ -442,7 +442,7 @@ impl<'a> Connecting<'a> {
         let hello = json!({
             "protocolVersion": offered.as_str(),
             "capabilities": self.options.capabilities(offered),
-            "clientInfo": self.options.client,
+            "clientInfo": self.options.client.in_words_of(offered),
         });
         let mut call = line
             .connection
