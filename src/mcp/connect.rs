@@ -3,7 +3,7 @@
 //! A probe, `server/discover`, asks a server of either era; only a modern one can answer it
 //! (revision 2026-07-28, stdio). Any other answer, silence, or the end of the process stands for a
 //! legacy server, which is greeted with `initialize`: in the same process, or, if it ended on the
-//! probe, once more in a new one. The invariant: whatever way this ends, the process is a client's
+//! probe, once in a new one. The invariant: whatever way this ends, the process is a client's
 //! or it is closed.
 
 use std::io::{Read, Write};
@@ -17,6 +17,7 @@ use serde_json::value::RawValue;
 use crate::json::{member, text};
 use crate::mcp::answer::Answers;
 use crate::mcp::client::Client;
+use crate::mcp::dialects::{greeting, legacy, modern, probing};
 use crate::mcp::error::{
     Attempt, ConnectError, ConnectFailure, ConnectPhase, Reason, UNSUPPORTED_VERSION, is_modern,
     supported, versions,
@@ -27,7 +28,7 @@ use crate::mcp::revision::Revision;
 use crate::mcp::server::Server;
 use crate::mcp::session::{Core, Session};
 use crate::quote::clean;
-use crate::{Arrays, Call, CallOptions, ChildSpec, Connection, Dialect, Error, OnCancel};
+use crate::{Call, CallOptions, ChildSpec, Connection, Error};
 
 impl Options {
     /// Starts a server and connects to it: finds its era, agrees on a version, and is ready to call.
@@ -43,7 +44,8 @@ impl Options {
     }
 
     /// As [`spawn`](Self::spawn), for commands that the caller makes, perhaps with a uid or a umask.
-    /// A second one is asked for if the process of the first ends on the probe.
+    /// A second one is asked for if the process of the first ends after the probe, before it has
+    /// answered `initialize`.
     ///
     /// # Errors
     ///
@@ -568,40 +570,3 @@ fn refused(line: &mut Line, error: Error) -> Probed {
         _ => Probed::Failed(Reason::Call(error)),
     }
 }
-
-// The dialects, as the connection below knows them.
-
-/// While the era is unknown: nothing is answered, since a modern client writes no answers, and an
-/// error without an id answers the probe, as it is the only request.
-fn probing() -> Dialect {
-    modern().lone_errors(true)
-}
-
-fn modern() -> Dialect {
-    common().answer_requests(false)
-}
-
-/// During the handshake an error without an id answers it, as it is the only request.
-fn greeting() -> Dialect {
-    legacy(None).lone_errors(true)
-}
-
-/// A legacy server may ask, is answered at once when it pings, and in one revision sends batches.
-fn legacy(revision: Option<Revision>) -> Dialect {
-    let dialect = common()
-        .cancelled_requests(CANCELLED, "requestId", OnCancel::NoReply)
-        .answer_at_once("ping", json!({}));
-    if revision.is_some_and(Revision::has_batches) {
-        dialect.arrays(Arrays::Batch)
-    } else {
-        dialect
-    }
-}
-
-fn common() -> Dialect {
-    Dialect::new()
-        .cancel_calls(CANCELLED, "requestId")
-        .route("notifications/progress", ["progressToken"])
-}
-
-const CANCELLED: &str = "notifications/cancelled";
