@@ -113,7 +113,7 @@ fn c032_c033_every_request_names_its_version_and_its_sender() {
         let any = result(json!({}));
         run(
             &|c| drop(c.request::<Value>("server/discover", ()).unwrap()),
-            &[any.clone()],
+            std::slice::from_ref(&any),
         );
         run(
             &|c| drop(c.request::<Value>("com.example/x", json!({})).unwrap()),
