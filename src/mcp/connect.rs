@@ -31,21 +31,21 @@ use crate::quote::clean;
 use crate::{Call, CallOptions, ChildSpec, Connection, Error};
 
 impl Options {
-    /// Starts a server and connects to it: finds its era, agrees on a version, and is ready to call.
-    /// Blocks for the limit of connecting at most, 60 seconds unless set, and for the close of a
-    /// process with which it failed.
+    /// Starts a server and connects to it: finds its era, agrees on a version, and is ready to
+    /// call. Blocks for the limit of connecting at most, 60 seconds unless set, and for the close
+    /// of a process with which it failed.
     ///
     /// # Errors
     ///
-    /// [`ConnectError::Spawn`] if the process does not start, [`ConnectError::Failed`] with all that is
-    /// known otherwise.
+    /// [`ConnectError::Spawn`] if the process does not start, [`ConnectError::Failed`] with all
+    /// that is known otherwise.
     pub fn spawn(&self, spec: &ChildSpec) -> Result<Client, ConnectError> {
         Connecting::new(self).run(|options| Ok(options.spawn(spec)?), true)
     }
 
-    /// As [`spawn`](Self::spawn), for commands that the caller makes, perhaps with a uid or a umask.
-    /// A second one is asked for if the process of the first ends after the probe, before it has
-    /// answered `initialize`.
+    /// As [`spawn`](Self::spawn), for commands that the caller makes, perhaps with a uid or a
+    /// umask. A second one is asked for if the process of the first ends after the probe, before it
+    /// has answered `initialize`.
     ///
     /// # Errors
     ///
@@ -59,7 +59,8 @@ impl Options {
     ///
     /// # Errors
     ///
-    /// [`ConnectError::Threads`] if the system refuses a thread, [`ConnectError::Failed`] otherwise.
+    /// [`ConnectError::Threads`] if the system refuses a thread, [`ConnectError::Failed`]
+    /// otherwise.
     pub fn connect(
         &self,
         reader: impl Read + Send + 'static,
@@ -300,8 +301,8 @@ impl<'a> Connecting<'a> {
     }
 
     fn discover(&self, line: &mut Line, version: String) -> crate::Result<Call> {
-        // Its limit is whoever waits; a late answer is of use, and no legacy server, not yet greeted,
-        // is told that it is not.
+        // Its limit is whoever waits; a late answer is of use, and no legacy server, not yet
+        // greeted, is told that it is not.
         let options = CallOptions::new().timeout(self.left()).quiet();
         let (params, inputs) = (Params::new(), Inputs::default());
         let call = line
@@ -408,8 +409,9 @@ impl<'a> Connecting<'a> {
         })
     }
 
-    /// What the probe says after all, when the greeting has failed. A server that refuses the greeting
-    /// as a modern one does is asked once more. `None`: nothing that only a modern server says.
+    /// What the probe says after all, when the greeting has failed. A server that refuses the
+    /// greeting as a modern one does is asked once more. `None`: nothing that only a modern server
+    /// says.
     fn late(&mut self, line: &mut Line, late: Late, failure: &Reason) -> Option<Probed> {
         let refusal = match failure {
             Reason::Call(error) if error.is_closed() => return None,
