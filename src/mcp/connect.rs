@@ -564,7 +564,10 @@ fn outcome(error: &Error) -> String {
 
 /// What the failure of a probe says of the server's era.
 fn refused(line: &mut Line, error: Error) -> Probed {
-    line.probe = Some(outcome(&error));
+    // A probe that was given up waiting for has its word already.
+    if line.probe.is_none() || !error.is_timeout() {
+        line.probe = Some(outcome(&error));
+    }
     match &error {
         Error::Rpc { error: rpc, .. } if !is_modern(rpc) => Probed::Legacy(Some(error)),
         // An answer that cannot be used is none of a modern server's.
