@@ -5,4 +5,11 @@
 //! (to be filled in)
 
 mod connecting;
+mod failing;
+mod greeting;
+mod late;
+mod legal;
+mod modern;
+mod recording;
 mod server;
+mod wire;
