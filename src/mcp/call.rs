@@ -54,8 +54,9 @@ impl<'a> CallOptions<'a> {
         self
     }
 
-    /// Lets a token cancel the call from another thread. Between two rounds it takes effect with the
-    /// next.
+    /// Lets a token cancel the call from another thread. Between two rounds, while a handler is
+    /// asked, it takes effect when that handler returns;
+    /// [`Context::is_cancelled`](crate::mcp::Context::is_cancelled) tells it.
     #[must_use]
     pub fn cancel_token(mut self, token: &CancelToken) -> Self {
         self.cancel = Some(token.clone());

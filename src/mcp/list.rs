@@ -9,8 +9,9 @@ use std::vec;
 
 use serde_json::value::RawValue;
 
-use crate::json::{decode, elements, member, text};
+use crate::json::{elements, member, text};
 use crate::mcp::error::Fault;
+use crate::mcp::view::whole;
 
 /// What stands in a list of a server: a tool, a resource, a template, or a prompt.
 pub trait Item: Sealed {}
@@ -198,7 +199,7 @@ impl<T: Item> Page<T> {
 
 /// How long a result can be held for fresh; absent, negative or no number is not at all.
 pub(crate) fn ttl(result: &RawValue) -> Duration {
-    let ttl = member(result, &["ttlMs"]).and_then(|raw| decode(raw).ok());
+    let ttl = member(result, &["ttlMs"]).and_then(whole);
     Duration::from_millis(ttl.unwrap_or(0))
 }
 

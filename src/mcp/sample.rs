@@ -11,7 +11,7 @@ use crate::mcp::content::Content;
 use crate::mcp::handlers::{Refusal, malformed};
 use crate::mcp::revision::Revision;
 use crate::mcp::tools::Tool;
-use crate::mcp::view::view;
+use crate::mcp::view::{present, view, whole};
 
 view! {
     /// A question for the caller's language model (`sampling/createMessage`).
@@ -35,7 +35,7 @@ impl SampleRequest {
 
     /// How many tokens the answer may have at most; it must be respected.
     pub fn max_tokens(&self) -> Option<u64> {
-        self.value("maxTokens")
+        whole(self.member("maxTokens")?)
     }
 
     /// The system prompt that the server wishes for.
@@ -75,7 +75,9 @@ impl SampleRequest {
     }
 
     pub(crate) fn uses_tools(&self) -> bool {
-        self.member("tools").is_some() || self.member("toolChoice").is_some()
+        ["tools", "toolChoice"]
+            .iter()
+            .any(|name| present(&self.raw, name).is_some())
     }
 
     /// Refuses what the protocol forbids: a question without its required members, and tool results

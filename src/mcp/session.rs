@@ -15,6 +15,7 @@ use serde_json::value::{RawValue, to_raw_value};
 use crate::json::{member, text};
 use crate::mcp::call::CallOptions;
 use crate::mcp::error::{Error, Fault, Result, UNSUPPORTED_VERSION, supported};
+use crate::mcp::handlers::Context;
 use crate::mcp::inputs;
 use crate::mcp::log::LogLevel;
 use crate::mcp::options::Options;
@@ -22,7 +23,7 @@ use crate::mcp::params::{Body, Inputs, Params, Sender};
 use crate::mcp::progress::Progress;
 use crate::mcp::revision::{Era, Revision};
 use crate::mcp::server::Server;
-use crate::{Limit, Peer, Stopwatch, Update};
+use crate::{CancelToken, Delivery, Limit, Peer, Stopwatch, Update};
 
 /// A cheap handle to an MCP connection, given to handlers; clones name the same connection.
 ///
@@ -200,6 +201,7 @@ impl Session {
             watch: self.peer.stopwatch(),
             options,
             inputs: Inputs::default(),
+            rounds: 0,
         };
         match era {
             Era::Legacy => Ok(exchange.legacy()?),
@@ -231,6 +233,8 @@ struct Exchange<'a, 'o> {
     idle: Duration,
     watch: Stopwatch,
     inputs: Inputs,
+    /// How often it was answered.
+    rounds: u32,
 }
 
 impl Exchange<'_, '_> {
@@ -240,14 +244,8 @@ impl Exchange<'_, '_> {
 
     fn modern(mut self) -> Result<Box<RawValue>> {
         let core = self.session.core.clone();
-        let limit = core.options.rounds;
         let mut version = lock(&core.version).spoken.clone();
-        let mut rounds = 0;
         loop {
-            if rounds == limit {
-                let method = self.method.into();
-                return Err(Error::TooManyRounds { method, rounds });
-            }
             let result = match self.send(Some(&version)) {
                 Ok(result) => result,
                 Err(error) => {
@@ -255,18 +253,68 @@ impl Exchange<'_, '_> {
                     continue;
                 }
             };
-            rounds += 1;
+            self.rounds += 1;
             match result_type(&result).as_deref() {
                 None | Some("complete") => return Ok(result),
-                Some("input_required") => {
-                    self.inputs = inputs::gather(self.session, self.method, &result)?;
-                    self.pause(rounds);
+                // Nobody is asked for a round that will not be sent.
+                Some("input_required") if self.rounds >= core.options.rounds => {
+                    return Err(Error::TooManyRounds {
+                        method: self.method.into(),
+                        rounds: self.rounds,
+                    });
                 }
+                Some("input_required") => self.answer(&result)?,
                 Some(other) => {
                     return Err(Error::invalid(self.method, Fault::ResultType(other.into())));
                 }
             }
         }
+    }
+
+    /// Answers what a result asks for, so that the next sending carries it. No request is in flight
+    /// meanwhile, so that the limits of the call are looked at here.
+    fn answer(&mut self, result: &RawValue) -> Result<()> {
+        let cx = Context::of_call(self.session, self.options.cancel.as_ref());
+        self.inputs = inputs::gather(&cx, self.method, result, || self.go_on())?;
+        // A round that says nothing new waits a little, so that no server is asked in a circle.
+        if self.inputs.responses.as_ref().is_none_or(Vec::is_empty) {
+            std::thread::sleep(
+                self.left()
+                    .min(FIRST_PAUSE * self.rounds.min(LONGEST_PAUSE)),
+            );
+        }
+        self.go_on()
+    }
+
+    /// Ends a call between two rounds: one that is cancelled, out of time, or without a connection.
+    fn go_on(&self) -> Result<()> {
+        let method = || self.method.into();
+        if self
+            .options
+            .cancel
+            .as_ref()
+            .is_some_and(CancelToken::is_cancelled)
+        {
+            return Err(Error::Call(crate::Error::Cancelled {
+                method: method(),
+                delivery: Delivery::Answered,
+            }));
+        }
+        if let Some(why) = self.session.peer.closed() {
+            return Err(Error::Call(crate::Error::Closed {
+                method: method(),
+                delivery: Delivery::Answered,
+                why,
+            }));
+        }
+        if self.left().is_zero() {
+            return Err(Error::OutOfTime {
+                method: method(),
+                after: self.total,
+                rounds: self.rounds,
+            });
+        }
+        Ok(())
     }
 
     /// Sends the request and waits for its result.
@@ -287,7 +335,8 @@ impl Exchange<'_, '_> {
                 inputs: &self.inputs,
                 sender: version.map(|version| core.sender(version)),
                 progress_token: wants_progress.then_some(id),
-            })?;
+            })
+            .map_err(|error| self.whole(error))?;
         loop {
             match call.next() {
                 Update::Ended => break,
@@ -312,12 +361,23 @@ impl Exchange<'_, '_> {
         self.total.saturating_sub(self.watch.elapsed())
     }
 
-    /// Tells of the limit of the whole call, and not of what was left of it for the last sending.
+    /// Tells of the whole call, and not of its last sending alone: of its limit, and of what the
+    /// server has seen of it in the rounds before.
     fn whole(&self, mut error: crate::Error) -> crate::Error {
-        if let crate::Error::Timeout { detail, .. } = &mut error {
-            if detail.limit == Limit::Total {
-                detail.after = self.total;
+        let delivery = match &mut error {
+            crate::Error::Timeout { detail, .. } => {
+                if detail.limit == Limit::Total {
+                    detail.after = self.total;
+                }
+                &mut detail.delivery
             }
+            crate::Error::Cancelled { delivery, .. } | crate::Error::Closed { delivery, .. } => {
+                delivery
+            }
+            _ => return error,
+        };
+        if self.rounds > 0 && *delivery == Delivery::NotSent {
+            *delivery = Delivery::Answered;
         }
         error
     }
@@ -338,13 +398,6 @@ impl Exchange<'_, '_> {
             theirs,
             ours: self.session.core.options.modern.clone(),
         })
-    }
-
-    /// Waits a little before a round that says nothing new, so that no server is asked in a circle.
-    fn pause(&self, rounds: u32) {
-        if self.inputs.responses.is_none() {
-            std::thread::sleep(self.left().min(FIRST_PAUSE * rounds.min(LONGEST_PAUSE)));
-        }
     }
 }
 
