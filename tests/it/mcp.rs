@@ -5,4 +5,5 @@
 //! (to be filled in)
 
 mod connecting;
+mod rounds;
 mod server;

@@ -95,3 +95,46 @@ pub fn during<T: Send>(call: impl FnOnce() -> T + Send, play: impl FnOnce()) -> 
         calling.join().unwrap()
     })
 }
+
+/// Answers a modern request with what it needs first.
+pub fn ask_back(script: &mut Script, request: &Value, needs: Value) {
+    let mut result = needs;
+    result["resultType"] = "input_required".into();
+    script.answer(request, result);
+}
+
+/// A form to fill in, as it stands among the `inputRequests` of a result, or with an envelope
+/// around it.
+pub fn form(message: &str) -> Value {
+    json!({
+        "method": "elicitation/create",
+        "params": {
+            "message": message,
+            "requestedSchema": {"type": "object", "properties": {"name": {"type": "string"}}},
+        },
+    })
+}
+
+/// A question for the client's model, in the same way.
+pub fn sampling(text: &str) -> Value {
+    let message = json!({"role": "user", "content": {"type": "text", "text": text}});
+    json!({
+        "method": "sampling/createMessage",
+        "params": {"messages": [message], "maxTokens": 10},
+    })
+}
+
+/// Sends a request of the server's: a method, and params if there are any.
+pub fn ask(script: &mut Script, id: impl Into<Value>, question: &Value) {
+    let mut request = json!({"jsonrpc": "2.0", "id": id.into(), "method": question["method"]});
+    if let Some(params) = question.get("params") {
+        request["params"] = params.clone();
+    }
+    script.send(request);
+}
+
+/// A call with all that was written before it, and after what was read before it: a fence for
+/// everything that the connection does by itself.
+pub fn fence(client: &Client, script: &mut Script) -> Vec<Value> {
+    script.fence(client.connection())
+}
