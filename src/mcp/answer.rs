@@ -33,7 +33,9 @@ impl Handler for Answers {
         let question = self
             .handlers()
             .question(self.0.revision(), request.method(), params);
-        let mut result = question.map_err(Refusal::into_error)?.answer(&cx)?;
+        let mut result = question
+            .map_err(Refusal::into_error)?
+            .answer(&cx, self.0.revision())?;
         // Revision 2025-11-25: the answer belongs to the task that its question belongs to.
         if let Some(task) = params.and_then(|params| member(params, &["_meta", RELATED_TASK])) {
             if let Ok(task) = decode::<Value>(task) {
@@ -107,7 +109,8 @@ impl Handler for Answers {
                     ..
                 },
             ) => {
-                if let Some(id) = part("elicitationId") {
+                // A stranger's, or one that is complete already, is to be ignored.
+                if let Some(id) = part("elicitationId").filter(|id| self.0.complete_page(id)) {
                     complete(&cx, &id);
                 }
             }

@@ -143,13 +143,17 @@ pub(crate) enum Question<'h> {
 impl Question<'_> {
     /// Runs the handler; a panic of it passes through. Where it may ask a person, the clocks stand
     /// still.
-    pub(crate) fn answer(self, cx: &Context) -> Result<Value, RpcError> {
+    pub(crate) fn answer(self, cx: &Context, revision: Revision) -> Result<Value, RpcError> {
         let _stopped = (!matches!(self, Question::Roots(_))).then(|| cx.peer().stop_clocks());
         match self {
             Question::Roots(roots) => Ok(json!({ "roots": roots(cx) })),
             Question::Form(form, ask) => Ok(form(cx, &ask).into_result(true)),
-            Question::Url(url, ask) => Ok(url(cx, &ask).into_result(false)),
-            Question::Sample(sample, ask) => sample(cx, &ask).map(Sample::into_result),
+            Question::Url(url, ask) => {
+                // Before the user is asked, as the page may be complete before he has answered.
+                cx.core.expect_page(&ask);
+                Ok(url(cx, &ask).into_result(false))
+            }
+            Question::Sample(sample, ask) => sample(cx, &ask)?.into_result(revision),
         }
     }
 }

@@ -93,7 +93,10 @@ fn understand<'a>(cx: &'a Context, method: &str, requests: &'a RawValue) -> Resu
 /// Runs a handler on the caller's own thread, where its panic is a failure like any other.
 fn run(cx: &Context, question: Question) -> std::result::Result<Value, RpcError> {
     // What it leaves behind is the handler's own: nothing of this layer is shared with it.
-    catch_unwind(AssertUnwindSafe(|| question.answer(cx))).unwrap_or_else(|thrown| {
+    catch_unwind(AssertUnwindSafe(|| {
+        question.answer(cx, Revision::V2026_07_28)
+    }))
+    .unwrap_or_else(|thrown| {
         // Its drop could panic in its turn; a few bytes are the lesser loss.
         std::mem::forget(thrown);
         let words = "the handler failed";

@@ -299,8 +299,9 @@ impl Options {
         self
     }
 
-    /// Learns that the user is done with a page of [`elicit_url`](Self::elicit_url), by the id that
-    /// came with it (revision 2025-11-25); ids may be unknown, or come twice.
+    /// Learns that the user is done with a page of [`elicit_url`](Self::elicit_url), or of
+    /// [`Error::url_elicitations`](crate::mcp::Error::url_elicitations), by the id that came with it
+    /// (revision 2025-11-25). Once for each of the last 1,024 pages asked for; other ids are ignored.
     #[must_use]
     pub fn on_elicitation_complete(
         mut self,

@@ -5,6 +5,7 @@
 //! invariant: all sendings of a call share its limits, and what belongs to one call, its answers and
 //! its state, goes into no other.
 
+use std::collections::VecDeque;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -14,6 +15,7 @@ use serde_json::value::{RawValue, to_raw_value};
 
 use crate::json::{member, text};
 use crate::mcp::call::CallOptions;
+use crate::mcp::elicit::UrlRequest;
 use crate::mcp::error::{Error, Fault, Result, UNSUPPORTED_VERSION, supported};
 use crate::mcp::handlers::Context;
 use crate::mcp::inputs;
@@ -48,6 +50,8 @@ pub(crate) struct Core {
     /// The version that modern requests name, and those that the server refused.
     version: Mutex<Version>,
     log_level: Mutex<Option<LogLevel>>,
+    /// The pages that the user was asked to visit, by their ids.
+    pages: Mutex<VecDeque<Box<str>>>,
 }
 
 #[derive(Debug, Default)]
@@ -78,6 +82,7 @@ impl Core {
             ready: AtomicBool::new(false),
             version: Mutex::default(),
             log_level: Mutex::default(),
+            pages: Mutex::default(),
             options,
         })
     }
@@ -103,6 +108,26 @@ impl Core {
     /// Opens the session to calls.
     pub(crate) fn open(&self) {
         self.ready.store(true, Ordering::SeqCst);
+    }
+
+    /// Notes that the user is asked to visit a page, whose completion the server will tell.
+    pub(crate) fn expect_page(&self, page: &UrlRequest) {
+        let Some(id) = page.elicitation_id() else {
+            return;
+        };
+        let mut pages = lock(&self.pages);
+        if pages.len() == MOST_PAGES {
+            pages.pop_front();
+        }
+        pages.push_back(id.into());
+    }
+
+    /// Tells whether a page is one that is still to be completed, and takes it for complete.
+    pub(crate) fn complete_page(&self, id: &str) -> bool {
+        let mut pages = lock(&self.pages);
+        let before = pages.len();
+        pages.retain(|page| **page != *id);
+        pages.len() < before
     }
 
     pub(crate) fn sender<'a>(&'a self, version: &'a str) -> Sender<'a> {
@@ -204,7 +229,7 @@ impl Session {
             rounds: 0,
         };
         match era {
-            Era::Legacy => Ok(exchange.legacy()?),
+            Era::Legacy => exchange.legacy(),
             Era::Modern => exchange.modern(),
         }
     }
@@ -238,8 +263,13 @@ struct Exchange<'a, 'o> {
 }
 
 impl Exchange<'_, '_> {
-    fn legacy(mut self) -> crate::Result<Box<RawValue>> {
-        self.send(None)
+    fn legacy(mut self) -> Result<Box<RawValue>> {
+        let result = self.send(None).map_err(Error::Call);
+        let pages = result.as_ref().err().and_then(Error::url_elicitations);
+        for page in pages.iter().flatten() {
+            self.session.core.expect_page(page);
+        }
+        result
     }
 
     fn modern(mut self) -> Result<Box<RawValue>> {
@@ -411,6 +441,9 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     // What these hold is whole at any time.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
+
+// Pages that a user may have open at a time, and far more.
+const MOST_PAGES: usize = 1024;
 
 // Between rounds without questions: short enough for a server that is nearly done.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
