@@ -4,6 +4,7 @@
 //!
 //! (to be filled in)
 
+mod answering;
 mod connecting;
 mod rounds;
 mod server;
