@@ -4,7 +4,10 @@
 //!
 //! (to be filled in)
 
+mod abandoning;
 mod answering;
 mod connecting;
+mod eras;
 mod rounds;
+mod sampling;
 mod server;

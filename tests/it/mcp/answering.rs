@@ -5,39 +5,17 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use landline::RpcError;
-use landline::mcp::{Client, Elicited, Options, Root, RootError, Sample};
+use landline::mcp::{Elicited, Options, Root, RootError, Sample};
 use serde_json::{Value, json};
 
 use super::server::{
-    ask, ask_back, connect, during, fence, form, greet_legacy, legacy, modern, sampling,
+    LEGACY, answer, answer_in, ask, code, connect, during, fence, form, legacy, modern, refuse,
+    sampling, with,
 };
-use crate::support::{HANG, Script};
+use crate::support::HANG;
 
 fn options() -> Options {
     Options::new("test", "1")
-}
-
-/// Sends one request of the server's and gives the answer.
-fn answer(script: &mut Script, question: &Value) -> Value {
-    ask(script, "q", question);
-    let answer = script.recv();
-    assert_eq!(answer["id"], "q", "{answer}");
-    answer
-}
-
-/// Connects to a server of this revision and has it ask this.
-fn answer_in(options: &Options, revision: &str, question: &Value) -> Value {
-    let (client, mut script) = legacy(options, revision, json!({}));
-    let answer = answer(&mut script, question);
-    drop(client);
-    assert_eq!(script.rest(), "", "one answer, and no more");
-    answer
-}
-
-fn code(answer: &Value) -> i64 {
-    assert_eq!(answer.get("result"), None, "{answer}");
-    answer["error"]["code"].as_i64().unwrap()
 }
 
 fn page(id: &str) -> Value {
@@ -45,8 +23,6 @@ fn page(id: &str) -> Value {
     page["elicitationId"] = id.into();
     json!({"method": "elicitation/create", "params": page})
 }
-
-const LEGACY: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
 
 #[test]
 fn c072_a_ping_is_answered_at_once_while_a_person_is_asked() {
@@ -152,7 +128,7 @@ fn c075_a_change_of_the_roots_is_told_where_it_was_promised() {
     for revision in LEGACY {
         let (client, mut script) = connect(&roots(), |script| {
             let probe = script.recv();
-            super::server::refuse(script, &probe, -32601);
+            refuse(script, &probe, -32601);
             let hello = script.recv();
             assert_eq!(
                 hello["params"]["capabilities"],
@@ -176,151 +152,6 @@ fn c075_a_change_of_the_roots_is_told_where_it_was_promised() {
     client.roots_changed().unwrap();
     drop(client);
     assert_eq!(script.rest(), "", "a modern server asks each time");
-}
-
-#[test]
-fn c076_a_refusal_by_the_user_has_its_code_and_any_other_error_its_own() {
-    let user = options().sample(|_, _| Err(Sample::refused("the user said no")));
-    let other = options().sample(|_, _| {
-        let error = RpcError::new(-32000, "no model");
-        Err(error.with_data(json!({"retry": false})).unwrap())
-    });
-    for revision in LEGACY {
-        let refused = answer_in(&user, revision, &sampling("s"));
-        assert_eq!(
-            refused["error"],
-            json!({"code": -1, "message": "the user said no"})
-        );
-        let failed = answer_in(&other, revision, &sampling("s"));
-        assert_eq!(
-            failed["error"],
-            json!({"code": -32000, "message": "no model", "data": {"retry": false}})
-        );
-    }
-}
-
-/// A question with these members added to its params.
-fn with(mut question: Value, members: Value) -> Value {
-    let params = question["params"].as_object_mut().unwrap();
-    params.extend(members.as_object().unwrap().clone());
-    question
-}
-
-fn tool() -> Value {
-    json!({"name": "search", "inputSchema": {"type": "object"}})
-}
-
-#[test]
-fn c077_sampling_with_tools_needs_its_own_declaration() {
-    let plain = options().sample(|_, _| Ok(Sample::text("m", "answered")));
-    let tools = with(sampling("s"), json!({"tools": [tool()]}));
-    let choice = with(sampling("s"), json!({"toolChoice": {"mode": "none"}}));
-    for question in [&tools, &choice] {
-        assert_eq!(code(&answer_in(&plain, "2025-11-25", question)), -32602);
-    }
-    // Some encoders write what is not there.
-    let nulls = with(sampling("s"), json!({"tools": null, "toolChoice": null}));
-    let answer = answer_in(&plain, "2025-11-25", &nulls);
-    assert_eq!(answer["result"]["content"]["text"], "answered");
-
-    let able = options().sample_with_tools(|_, ask| {
-        assert_eq!(ask.tools()[0].name(), "search");
-        let usage = json!({"type": "tool_use", "id": "u1", "name": "search", "input": {"q": 1}});
-        Ok(Sample::new("m", &[usage]).stop_reason("toolUse"))
-    });
-    let answer = answer_in(&able, "2025-11-25", &tools);
-    assert_eq!(
-        answer["result"],
-        json!({
-            "role": "assistant",
-            "content": [{"type": "tool_use", "id": "u1", "name": "search", "input": {"q": 1}}],
-            "model": "m",
-            "stopReason": "toolUse",
-        })
-    );
-    // Earlier revisions know no tools there, and declared none.
-    assert_eq!(code(&answer_in(&able, "2025-06-18", &tools)), -32602);
-}
-
-fn text(role: &str) -> Value {
-    json!({"role": role, "content": {"type": "text", "text": "t"}})
-}
-
-fn uses(ids: &[&str]) -> Value {
-    let block = |id| json!({"type": "tool_use", "id": id, "name": "search", "input": {}});
-    let blocks: Vec<_> = ids.iter().map(block).collect();
-    json!({"role": "assistant", "content": blocks})
-}
-
-fn results(ids: &[&str]) -> Value {
-    let block = |id| json!({"type": "tool_result", "toolUseId": id, "content": []});
-    let blocks: Vec<_> = ids.iter().map(block).collect();
-    json!({"role": "user", "content": blocks})
-}
-
-fn conversation(messages: &[Value]) -> Value {
-    with(
-        sampling(""),
-        json!({"messages": messages, "tools": [tool()]}),
-    )
-}
-
-#[test]
-fn c078_tool_results_answer_the_tool_uses_before_them_and_stand_alone() {
-    let (count, counted) = mpsc::channel();
-    let options = options().sample_with_tools(move |_, ask| {
-        count.send(ask.messages().len()).unwrap();
-        Ok(Sample::text("m", "fine"))
-    });
-    let mut mixed = results(&["a"]);
-    let words = json!({"type": "text", "text": "t"});
-    mixed["content"].as_array_mut().unwrap().push(words);
-    let mut single = results(&["a"]);
-    single["content"] = single["content"][0].take();
-    for good in [
-        vec![text("user")],
-        vec![text("user"), uses(&["a", "b"]), results(&["b", "a"])],
-        vec![
-            uses(&["a"]),
-            single,
-            uses(&["a"]),
-            results(&["a"]),
-            text("user"),
-        ],
-    ] {
-        let answer = answer_in(&options, "2025-11-25", &conversation(&good));
-        assert_eq!(answer["result"]["content"]["text"], "fine", "{good:?}");
-        assert_eq!(counted.try_recv().unwrap(), good.len());
-    }
-    for bad in [
-        vec![uses(&["a"]), mixed],
-        vec![uses(&["a"])],
-        vec![uses(&["a"]), text("user")],
-        vec![uses(&["a", "b"]), results(&["a"])],
-        vec![uses(&["a"]), results(&["b"])],
-        vec![results(&["a"])],
-        vec![uses(&["a"]), results(&["a", "a"])],
-    ] {
-        let answer = answer_in(&options, "2025-11-25", &conversation(&bad));
-        assert_eq!(code(&answer), -32602, "{bad:?}");
-        assert!(counted.try_recv().is_err(), "nobody is asked: {bad:?}");
-    }
-    // In the modern era there is no form for it, and the call is abandoned.
-    let (client, mut script) = modern(&options, json!({"tools": {}}));
-    let error = during(
-        || client.call_tool("t", ()),
-        || {
-            let request = script.recv();
-            let needs = json!({"a": conversation(&[results(&["a"])])});
-            ask_back(&mut script, &request, json!({"inputRequests": needs}));
-        },
-    );
-    let error = error.unwrap_err();
-    assert!(
-        matches!(&error, landline::mcp::Error::Refused { refusal, .. } if refusal.code == -32602),
-        "{error}"
-    );
-    assert!(counted.try_recv().is_err());
 }
 
 #[test]
@@ -451,7 +282,7 @@ fn c082_only_pages_that_were_asked_for_are_told_complete_and_each_once() {
     assert_eq!(code(&answer(&mut script, &form("f"))), -32602);
     assert_eq!(
         fence(&client, &mut script),
-        [json!(0); 0],
+        Vec::<Value>::new(),
         "nothing is said to it"
     );
     drop(client);
@@ -562,7 +393,7 @@ fn c086_a_question_that_the_server_withdraws_is_not_answered() {
         script.send(json!({"jsonrpc": "2.0", "method": method, "params": params}));
     }
     ended.recv_timeout(HANG).unwrap();
-    assert_eq!(fence(&client, &mut script), [json!(0); 0]);
+    assert_eq!(fence(&client, &mut script), Vec::<Value>::new());
     drop(client);
     assert_eq!(script.rest(), "");
 }
@@ -619,228 +450,5 @@ fn a_handler_calls_back_before_it_answers() {
     assert_eq!(
         script.recv()["result"],
         json!({"roots": [{"uri": "file:///here"}]})
-    );
-}
-
-#[test]
-fn c102_before_2025_11_25_a_model_answers_with_one_block() {
-    let blocks = |count: usize| {
-        let block = json!({"type": "text", "text": "t"});
-        options().sample(move |_, _| Ok(Sample::new("m", &vec![block.clone(); count])))
-    };
-    let block = json!({"type": "text", "text": "t"});
-    for revision in &LEGACY[..3] {
-        let answer = answer_in(&blocks(1), revision, &sampling("s"));
-        assert_eq!(answer["result"]["content"], block);
-        for count in [0, 2] {
-            let answer = answer_in(&blocks(count), revision, &sampling("s"));
-            assert_eq!(code(&answer), -32603);
-        }
-    }
-    for count in 0..3 {
-        let answer = answer_in(&blocks(count), "2025-11-25", &sampling("s"));
-        let expected = vec![block.clone(); count];
-        assert_eq!(answer["result"]["content"], json!(expected));
-    }
-}
-
-#[test]
-fn c102_a_question_to_the_model_has_one_block_or_several() {
-    let options = options().sample(|_, ask| {
-        let messages = ask.messages();
-        let shown: Vec<_> = messages
-            .iter()
-            .map(|message| {
-                let content = message.content();
-                let texts = content.iter().map(|block| block.as_text().unwrap());
-                (
-                    message.role().into_owned(),
-                    texts.collect::<Vec<_>>().join("|"),
-                )
-            })
-            .collect();
-        Ok(Sample::text("m", format!("{shown:?}")))
-    });
-    let block = |text| json!({"type": "text", "text": text});
-    let messages = json!([
-        {"role": "user", "content": block("a")},
-        {"role": "assistant", "content": [block("b"), block("c")]},
-        {"role": "user", "content": []},
-    ]);
-    let question = with(
-        sampling(""),
-        json!({"messages": messages, "maxTokens": 3.0}),
-    );
-    let answer = answer_in(&options, "2025-11-25", &question);
-    assert_eq!(
-        answer["result"]["content"]["text"],
-        r#"[("user", "a"), ("assistant", "b|c"), ("user", "")]"#
-    );
-}
-
-// One program for both eras.
-
-/// What a user writes: it knows nothing of eras. Gives what it has seen.
-fn program(client: &Client) -> Result<Vec<String>, landline::mcp::Error> {
-    let mut seen = Vec::new();
-    for tool in client.tools()? {
-        seen.push(format!(
-            "tool {}: {}",
-            tool.name(),
-            tool.description().unwrap_or_default()
-        ));
-    }
-    let result = client.call_tool("plan", json!({"days": 3}))?;
-    seen.push(result.all_text());
-    let plan: Value = result.structured_as().unwrap_or_default();
-    seen.push(format!("structured {plan}"));
-    for contents in client.read_resource("file:///plan")?.contents() {
-        seen.push(format!("read {}", contents.as_text().unwrap_or_default()));
-    }
-    let missing = client.read_resource("file:///none").unwrap_err();
-    seen.push(format!("not found {}", missing.is_resource_not_found()));
-    let prompt = client.get_prompt("review", json!({"of": "plan"}))?;
-    for message in prompt.messages() {
-        let content = message.content();
-        seen.push(format!(
-            "{}: {}",
-            message.role(),
-            content.as_text().unwrap_or_default()
-        ));
-    }
-    client.roots_changed()?;
-    seen.push(format!("prompts {}", client.prompts().is_err()));
-    Ok(seen)
-}
-
-fn everything() -> Options {
-    options()
-        .roots(|_| vec![Root::new("file:///home/me").unwrap()])
-        .elicit_form(|_, ask| {
-            assert_eq!(ask.message(), "where to?");
-            let answer = json!({"name": "Rome"});
-            Elicited::Accept(answer.as_object().unwrap().clone())
-        })
-        .sample(|_, ask| {
-            let messages = ask.messages();
-            let asked = messages[0].content();
-            Ok(Sample::text(
-                "tiny",
-                format!("{}, then rest", asked[0].as_text().unwrap()),
-            ))
-        })
-}
-
-/// What the tool needs, in either era.
-fn needs() -> Value {
-    json!({
-        "roots": {"method": "roots/list"},
-        "form": form("where to?"),
-        "model": sampling("see it"),
-    })
-}
-
-/// What the tool gives for the answers.
-fn planned(answers: &Value) -> Value {
-    let place = &answers["form"]["content"]["name"];
-    let advice = answers["model"]["content"]["text"].as_str().unwrap();
-    let root = answers["roots"]["roots"][0]["uri"].as_str().unwrap();
-    let text = format!("{} in {root}: {advice}", place.as_str().unwrap());
-    json!({
-        "content": [{"type": "text", "text": text}],
-        "structuredContent": {"place": place, "days": 3},
-    })
-}
-
-/// Serves one client to its end; `needed` gets the answers to what the tool needs, or `None` where
-/// another request with them is to come.
-fn serve(
-    script: &mut Script,
-    not_found: i64,
-    mut needed: impl FnMut(&mut Script, &Value) -> Option<Value>,
-) {
-    while let Some(line) = script.line() {
-        let message: Value = serde_json::from_str(&line).unwrap();
-        let params = &message["params"];
-        let result = match message["method"].as_str().unwrap() {
-            "tools/list" => json!({"tools": [{"name": "plan", "description": "a journey"}]}),
-            "tools/call" => {
-                assert_eq!(params["arguments"], json!({"days": 3}));
-                match needed(script, &message) {
-                    Some(answers) => planned(&answers),
-                    None => continue,
-                }
-            }
-            "resources/read" if params["uri"] == "file:///plan" => {
-                json!({"contents": [{"uri": "file:///plan", "text": "day 1"}]})
-            }
-            "resources/read" => {
-                super::server::refuse(script, &message, not_found);
-                continue;
-            }
-            "prompts/get" => {
-                let text = json!({"type": "text", "text": "is it good?"});
-                json!({"messages": [{"role": "user", "content": text}]})
-            }
-            "prompts/list" => {
-                super::server::refuse(script, &message, -32603);
-                continue;
-            }
-            "notifications/roots/list_changed" => continue,
-            other => panic!("{other}"),
-        };
-        script.answer(&message, result);
-    }
-}
-
-#[test]
-fn one_program_runs_unchanged_against_a_legacy_and_a_modern_server() {
-    let declared = || json!({"tools": {}, "resources": {}, "prompts": {}});
-    let run = |client: Client| {
-        let seen = program(&client);
-        drop(client);
-        seen.unwrap()
-    };
-    let (client, mut script) = modern(&everything(), declared());
-    let in_modern = during(
-        || run(client),
-        || {
-            serve(&mut script, -32602, |script, request| {
-                let answers = request["params"].get("inputResponses");
-                if answers.is_none() {
-                    ask_back(script, request, json!({"inputRequests": needs()}));
-                }
-                answers.cloned()
-            })
-        },
-    );
-    let (client, script) = connect(&everything(), |script| {
-        greet_legacy(script, "2025-11-25", declared())
-    });
-    let (client, mut script) = (client.unwrap(), script);
-    let in_legacy = during(
-        || run(client),
-        || {
-            serve(&mut script, -32002, |script, _| {
-                let mut answers = json!({});
-                for (key, question) in needs().as_object().unwrap() {
-                    answers[key] = answer(script, question)["result"].take();
-                }
-                Some(answers)
-            })
-        },
-    );
-    assert_eq!(in_modern, in_legacy);
-    assert_eq!(
-        in_legacy,
-        [
-            "tool plan: a journey",
-            "Rome in file:///home/me: see it, then rest",
-            r#"structured {"days":3,"place":"Rome"}"#,
-            "read day 1",
-            "not found true",
-            "user: is it good?",
-            "prompts true",
-        ]
     );
 }

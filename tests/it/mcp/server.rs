@@ -138,3 +138,36 @@ pub fn ask(script: &mut Script, id: impl Into<Value>, question: &Value) {
 pub fn fence(client: &Client, script: &mut Script) -> Vec<Value> {
     script.fence(client.connection())
 }
+
+/// Sends one request of the server's and gives the answer.
+pub fn answer(script: &mut Script, question: &Value) -> Value {
+    ask(script, "q", question);
+    let answer = script.recv();
+    assert_eq!(answer["id"], "q", "{answer}");
+    answer
+}
+
+/// Connects to a server of this revision and has it ask this.
+pub fn answer_in(options: &Options, revision: &str, question: &Value) -> Value {
+    let (client, mut script) = legacy(options, revision, json!({}));
+    let answer = answer(&mut script, question);
+    drop(client);
+    assert_eq!(script.rest(), "", "one answer, and no more");
+    answer
+}
+
+/// The code of a refusal.
+pub fn code(answer: &Value) -> i64 {
+    assert_eq!(answer.get("result"), None, "{answer}");
+    answer["error"]["code"].as_i64().unwrap()
+}
+
+/// A question with these members added to its params.
+pub fn with(mut question: Value, members: Value) -> Value {
+    let params = question["params"].as_object_mut().unwrap();
+    params.extend(members.as_object().unwrap().clone());
+    question
+}
+
+/// The revisions of the legacy era.
+pub const LEGACY: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
