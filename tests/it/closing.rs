@@ -115,6 +115,29 @@ fn waits_without_end_are_allowed() {
 }
 
 #[test]
+fn a_reason_for_the_close_is_told_to_every_caller() {
+    let server = ready(&patient(), &peer::<&str>("serve", []));
+    let held = server.start("hold", ()).unwrap();
+    let end = server.close_because("it lies");
+    assert_eq!(
+        (end.exit, end.step),
+        (Some(Exit::Code(0)), Step::StdinClosed)
+    );
+    let later = server.request::<Value>("echo", ()).unwrap_err();
+    for error in [held.wait::<Value>().unwrap_err(), later] {
+        let why = error.closed().unwrap();
+        assert!(matches!(&why.cause, Cause::GivenUp(reason) if reason == "it lies"));
+        let words = "the connection was closed on this side: it lies";
+        assert_eq!(why.to_string(), words);
+    }
+    // The first cause is kept.
+    assert_eq!(server.close_because("it is late").exit, Some(Exit::Code(0)));
+    assert!(
+        matches!(&server.closed().unwrap().cause, Cause::GivenUp(reason) if reason == "it lies")
+    );
+}
+
+#[test]
 fn a_server_that_has_ended_is_reported_so() {
     let server = serve(&patient());
     server
