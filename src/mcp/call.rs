@@ -63,7 +63,7 @@ impl<'a> CallOptions<'a> {
         self
     }
 
-    /// Adds to the `_meta` of the request.
+    /// Adds to the `_meta` of the request, before what stands in params of the caller's own.
     #[must_use]
     pub fn meta(mut self, meta: Meta) -> Self {
         self.meta = meta;

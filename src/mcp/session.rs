@@ -198,10 +198,11 @@ impl Session {
     pub(crate) fn call(
         &self,
         method: &str,
-        params: Params,
-        options: CallOptions<'_>,
+        mut params: Params,
+        mut options: CallOptions<'_>,
     ) -> Result<Box<RawValue>> {
         let era = self.opened(method)?.era();
+        params.meta.add(std::mem::take(&mut options.meta));
         let limits = self
             .core
             .options
