@@ -428,6 +428,9 @@ impl Session {
                 page => page?,
             };
             let next = page.next.clone();
+            if page.is_cut_off {
+                list.stop(Stop::UnusableCursor);
+            }
             list.add(page);
             match next {
                 None => return Ok(list),
