@@ -49,6 +49,8 @@ mod call;
 mod client;
 mod session;
 
+mod keep_alive;
+
 // Answering:
 mod answer;
 mod handlers;

@@ -126,6 +126,7 @@ impl Handler for Answers {
     }
 
     fn closed(&self, why: &Closed) {
+        self.0.over.tell();
         if let Some(on_closed) = &self.handlers().on_closed {
             on_closed(why);
         }

@@ -75,6 +75,13 @@ impl Client {
     }
 }
 
+impl Drop for Client {
+    fn drop(&mut self) {
+        // The handler is told too, but a slow one only after the notifications before.
+        self.session.core.over.tell();
+    }
+}
+
 impl Deref for Client {
     type Target = Session;
 

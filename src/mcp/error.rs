@@ -228,8 +228,8 @@ pub enum ConnectError {
     /// The process did not start.
     #[error(transparent)]
     Spawn(#[from] SpawnError),
-    /// The system refused a thread for a connection without a process.
-    #[error("the connection has no threads")]
+    /// The system refused a thread, for a connection without a process or for the keep-alive.
+    #[error("the connection has not all of its threads")]
     Threads(#[source] std::io::Error),
     /// The process started and did not become a server to talk to; it was closed.
     #[error("{0}")]

@@ -49,6 +49,7 @@ pub struct Options {
     pub(crate) total: Duration,
     pub(crate) idle: Duration,
     pub(crate) human: Duration,
+    pub(crate) keep_alive: Option<Duration>,
     pub(crate) pages: usize,
     pub(crate) rounds: u32,
     pub(crate) gated: bool,
@@ -133,6 +134,7 @@ impl Options {
             total: Duration::from_secs(60),
             idle: Duration::MAX,
             human: Duration::from_secs(600),
+            keep_alive: None,
             pages: 1000,
             rounds: 10,
             gated: true,
@@ -393,6 +395,20 @@ impl Options {
     #[must_use]
     pub fn human_timeout(mut self, human: Duration) -> Self {
         self.human = human;
+        self
+    }
+
+    /// Pings a legacy server at this interval, and closes the connection when one ping is not
+    /// answered within the limit of `ping` set by [`timeout_for`](Self::timeout_for), or else within
+    /// the interval: whoever waits then learns that as the reason. The default is not to; zero and
+    /// `Duration::MAX` are the same. A modern server knows no ping (revision 2026-07-28) and gets none.
+    ///
+    /// It costs a thread. Many servers do one thing at a time and answer no ping while a tool runs:
+    /// give them a limit beyond their longest work.
+    #[must_use]
+    pub fn keep_alive(mut self, interval: Duration) -> Self {
+        let is_on = interval > Duration::ZERO && interval < Duration::MAX;
+        self.keep_alive = is_on.then_some(interval);
         self
     }
 

@@ -19,6 +19,7 @@ use crate::mcp::elicit::UrlRequest;
 use crate::mcp::error::{Error, Fault, Result, UNSUPPORTED_VERSION, supported};
 use crate::mcp::handlers::Context;
 use crate::mcp::inputs;
+use crate::mcp::keep_alive::Over;
 use crate::mcp::log::LogLevel;
 use crate::mcp::options::Options;
 use crate::mcp::params::{Body, Inputs, Params, Sender};
@@ -52,6 +53,8 @@ pub(crate) struct Core {
     log_level: Mutex<Option<LogLevel>>,
     /// The pages that the user was asked to visit, by their ids.
     pages: Mutex<VecDeque<Box<str>>>,
+    /// Is told when the connection has ended.
+    pub(crate) over: Over,
 }
 
 #[derive(Debug, Default)]
@@ -83,6 +86,7 @@ impl Core {
             version: Mutex::default(),
             log_level: Mutex::default(),
             pages: Mutex::default(),
+            over: Over::default(),
             options,
         })
     }
