@@ -5,9 +5,13 @@
 //! (to be filled in)
 
 mod abandoning;
+mod alive;
 mod answering;
 mod connecting;
 mod eras;
+mod params;
 mod rounds;
 mod sampling;
 mod server;
+mod shutdown;
+mod utilities;

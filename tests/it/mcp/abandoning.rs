@@ -339,7 +339,9 @@ fn c061_a_cancelled_call_asks_no_further_and_sends_no_more() {
 fn c061_a_call_whose_connection_ends_asks_no_further() {
     let count = Count::default();
     let counting = count.clone();
-    let options = Options::new("test", "1").elicit_form(move |cx, ask| {
+    let transport = landline::Options::new().close_waits(Duration::ZERO, Duration::ZERO);
+    let options = Options::new("test", "1").transport(transport);
+    let options = options.elicit_form(move |cx, ask| {
         counting.up();
         cx.peer().close();
         assert!(cx.is_cancelled());

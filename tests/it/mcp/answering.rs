@@ -143,6 +143,7 @@ fn c075_a_change_of_the_roots_is_told_where_it_was_promised() {
         let client = client.unwrap();
         client.roots_changed().unwrap();
         assert_eq!(script.recv(), changed);
+        drop(script);
     }
     let (client, script) = legacy(&options(), "2025-11-25", json!({}));
     client.roots_changed().unwrap();
