@@ -47,7 +47,8 @@ impl<'a> CallOptions<'a> {
         self
     }
 
-    /// Sets how long the call may go without progress. The server is asked to tell its progress then.
+    /// Sets how long the call may go without progress. The server is asked to tell its progress
+    /// then.
     #[must_use]
     pub fn idle(mut self, idle: Duration) -> Self {
         self.idle = Some(idle);

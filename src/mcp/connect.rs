@@ -30,20 +30,20 @@ use crate::mcp::session::{Core, Session};
 use crate::{Arrays, Call, CallOptions, ChildSpec, Connection, Dialect, Error, OnCancel};
 
 impl Options {
-    /// Starts a server and connects to it: finds its era, agrees on a version, and is ready to call.
-    /// Blocks for the limit of connecting at most, 60 seconds unless set, and for the close of a
-    /// process with which it failed.
+    /// Starts a server and connects to it: finds its era, agrees on a version, and is ready to
+    /// call. Blocks for the limit of connecting at most, 60 seconds unless set, and for the close
+    /// of a process with which it failed.
     ///
     /// # Errors
     ///
-    /// [`ConnectError::Spawn`] if the process does not start, [`ConnectError::Failed`] with all that is
-    /// known otherwise.
+    /// [`ConnectError::Spawn`] if the process does not start, [`ConnectError::Failed`] with all
+    /// that is known otherwise.
     pub fn spawn(&self, spec: &ChildSpec) -> Result<Client, ConnectError> {
         Connecting::new(self).run(|options| Ok(options.spawn(spec)?), true)
     }
 
-    /// As [`spawn`](Self::spawn), for commands that the caller makes, perhaps with a uid or a umask.
-    /// A second one is asked for if the process of the first ends on the probe.
+    /// As [`spawn`](Self::spawn), for commands that the caller makes, perhaps with a uid or a
+    /// umask. A second one is asked for if the process of the first ends on the probe.
     ///
     /// # Errors
     ///
@@ -57,7 +57,8 @@ impl Options {
     ///
     /// # Errors
     ///
-    /// [`ConnectError::Threads`] if the system refuses a thread, [`ConnectError::Failed`] otherwise.
+    /// [`ConnectError::Threads`] if the system refuses a thread, [`ConnectError::Failed`]
+    /// otherwise.
     pub fn connect(
         &self,
         reader: impl Read + Send + 'static,
@@ -271,8 +272,8 @@ impl<'a> Connecting<'a> {
     }
 
     fn discover(&self, line: &Line, version: &str) -> crate::Result<Call> {
-        // Its limit is whoever waits; a late answer is of use, and no legacy server, not yet greeted,
-        // is told that it is not.
+        // Its limit is whoever waits; a late answer is of use, and no legacy server, not yet
+        // greeted, is told that it is not.
         let options = CallOptions::new().timeout(self.left()).quiet();
         let (params, inputs) = (Params::new(), Inputs::default());
         line.connection
@@ -368,8 +369,8 @@ impl<'a> Connecting<'a> {
         }
     }
 
-    /// The probe's answer that came after all, when the greeting has failed. A server that refuses the
-    /// greeting as a modern one does is asked once more.
+    /// The probe's answer that came after all, when the greeting has failed. A server that refuses
+    /// the greeting as a modern one does is asked once more.
     fn late(&mut self, line: &mut Line, probe: Option<Call>, error: &Error) -> Option<Server> {
         let mut probe = probe?;
         if error.is_closed() {

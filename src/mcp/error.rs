@@ -1,7 +1,7 @@
 //! [`Error`] and [`ConnectError`]: why a call has no result, and why there is no client.
 //!
-//! The peer's own errors stay what they are, inside [`Error::Call`]; what this layer finds wrong has
-//! variants of its own. What the protocol attaches to some error codes is read by accessors.
+//! The peer's own errors stay what they are, inside [`Error::Call`]; what this layer finds wrong
+//! has variants of its own. What the protocol attaches to some error codes is read by accessors.
 
 use std::error::Error as StdError;
 use std::fmt;
@@ -348,7 +348,8 @@ impl fmt::Display for ConnectFailure {
                 list(&self.ours)
             )?;
         }
-        // What a closed connection and a time limit say of stderr stands in their own words already.
+        // What a closed connection and a time limit say of stderr stands in their own words
+        // already.
         let said = matches!(&self.reason, Reason::Call(error) | Reason::NotModern(Some(error)) if error.rpc().is_none());
         for (n, attempt) in self.attempts.iter().enumerate() {
             let last = n + 1 == self.attempts.len();

@@ -1,9 +1,9 @@
 //! Rounds of the modern era: what a result asks for, and the answers that the next sending carries.
 //!
-//! A result that asks ends its request (revision 2026-07-28). The answers go with the same call sent
-//! once more, under the same keys; its state goes back byte for byte. A refusal has no form there but
-//! an elicitation's own, so that anything else refused abandons the call. The invariant: nobody is
-//! asked anything by a result that cannot be answered as a whole.
+//! A result that asks ends its request (revision 2026-07-28). The answers go with the same call
+//! sent once more, under the same keys; its state goes back byte for byte. A refusal has no form
+//! there but an elicitation's own, so that anything else refused abandons the call. The invariant:
+//! nobody is asked anything by a result that cannot be answered as a whole.
 
 use std::borrow::Cow;
 use std::panic::{AssertUnwindSafe, catch_unwind};

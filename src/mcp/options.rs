@@ -253,8 +253,8 @@ impl Options {
         self
     }
 
-    /// Asks the caller's language model on the server's behalf. Declares `sampling`. An error is the
-    /// refusal: [`Sample::refused`] for one by the user. The handler may wait for a person.
+    /// Asks the caller's language model on the server's behalf. Declares `sampling`. An error is
+    /// the refusal: [`Sample::refused`] for one by the user. The handler may wait for a person.
     #[must_use]
     pub fn sample(
         mut self,
@@ -302,8 +302,9 @@ impl Options {
     }
 
     /// Learns that the user is done with a page of [`elicit_url`](Self::elicit_url), or of
-    /// [`Error::url_elicitations`](crate::mcp::Error::url_elicitations), by the id that came with it
-    /// (revision 2025-11-25). Once for each of the last 1,024 pages asked for; other ids are ignored.
+    /// [`Error::url_elicitations`](crate::mcp::Error::url_elicitations), by the id that came with
+    /// it (revision 2025-11-25). Once for each of the last 1,024 pages asked for; other ids are
+    /// ignored.
     #[must_use]
     pub fn on_elicitation_complete(
         mut self,
@@ -346,8 +347,8 @@ impl Options {
 
     // The limits.
 
-    /// Sets the limit of connecting as a whole, the start of the process included. The default is 60
-    /// seconds.
+    /// Sets the limit of connecting as a whole, the start of the process included. The default is
+    /// 60 seconds.
     #[must_use]
     pub fn connect_timeout(mut self, limit: Duration) -> Self {
         self.connect = limit;
@@ -399,9 +400,10 @@ impl Options {
     }
 
     /// Pings a legacy server at this interval, and closes the connection when one ping is not
-    /// answered within the limit of `ping` set by [`timeout_for`](Self::timeout_for), or else within
-    /// the interval: whoever waits then learns that as the reason. The default is not to; zero and
-    /// `Duration::MAX` are the same. A modern server knows no ping (revision 2026-07-28) and gets none.
+    /// answered within the limit of `ping` set by [`timeout_for`](Self::timeout_for), or else
+    /// within the interval: whoever waits then learns that as the reason. The default is not to;
+    /// zero and `Duration::MAX` are the same. A modern server knows no ping (revision 2026-07-28)
+    /// and gets none.
     ///
     /// It costs a thread. Many servers do one thing at a time and answer no ping while a tool runs:
     /// give them a limit beyond their longest work.

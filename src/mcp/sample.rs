@@ -156,9 +156,9 @@ impl Sample {
         Self::new(model, &json!({"type": "text", "text": text.into()}))
     }
 
-    /// Makes an answer of a content block, or of an array of them: before revision 2025-11-25 an array
-    /// must hold one, and the server is refused (-32603) otherwise. What does not serialise becomes
-    /// null.
+    /// Makes an answer of a content block, or of an array of them: before revision 2025-11-25 an
+    /// array must hold one, and the server is refused (-32603) otherwise. What does not serialise
+    /// becomes null.
     pub fn new(model: impl Into<String>, content: &impl Serialize) -> Self {
         let content = serde_json::to_value(content).unwrap_or_default();
         let members = [

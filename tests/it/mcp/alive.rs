@@ -74,7 +74,7 @@ fn c115_the_keep_alive_pings_and_a_missed_answer_ends_the_connection_with_that_r
     let words = format!("the connection was closed on this side: {reason}");
     assert_eq!(closing.recv_timeout(HANG).unwrap(), words);
     let later = client.ping().unwrap_err();
-    assert_eq!(later.to_string(), format!("no answer to `ping`: {words}"));
+    assert_eq!(later.to_string(), format!("`ping` was not sent: {words}"));
     // The end was told to the server by that of its input.
     drop(client);
     assert!(script.rest().contains("tools/call"));
