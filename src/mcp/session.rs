@@ -151,11 +151,32 @@ impl Session {
 
     /// The connection below, for what this layer has no words for. Requests made through it carry
     /// nothing of the protocol's.
+    ///
+    /// ```
+    /// # mod demo { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/demo.rs")); }
+    /// # let server = demo::client()?;
+    /// assert!(server.peer().survived().is_empty(), "the server made no mistake");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn peer(&self) -> &Peer {
         &self.peer
     }
 
     /// The server as it presented itself; `None` in a handler that runs before it has.
+    ///
+    /// ```
+    /// # mod demo { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/demo.rs")); }
+    /// # use landline::mcp::{Options, Root};
+    /// # let (answers, requests) = demo::server();
+    /// let server = Options::new("my-tool", "1.0")
+    ///     .roots(|cx| {
+    ///         assert!(cx.presentation().is_some(), "it is known by now");
+    ///         Vec::new()
+    ///     })
+    ///     .connect(answers, requests)?;
+    /// assert!(server.presentation().is_some());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn presentation(&self) -> Option<&Server> {
         self.core.server.get()
     }
