@@ -90,10 +90,15 @@ mod call;
 mod client;
 mod session;
 
+mod calls;
+
+mod keep_alive;
+
 // Answering:
 mod answer;
 mod handlers;
 mod inputs;
+mod install;
 
 pub use call::CallOptions;
 pub use client::Client;

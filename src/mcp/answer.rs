@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use crate::json::{decode, member, text};
-use crate::mcp::handlers::{Context, Handlers, ListKind};
+use crate::mcp::handlers::{Context, Handlers, ListKind, Refusal};
 use crate::mcp::log::LogMessage;
 use crate::mcp::session::{Core, Session};
 use crate::{Closed, Handler, Notification, Peer, Request, RpcError};
@@ -30,12 +30,12 @@ impl Handler for Answers {
         let session = self.session(peer);
         let cx = Context::new(&session, Some(&request));
         let params = request.params();
-        let answered = self
+        let question = self
             .handlers()
-            .answer(&cx, self.0.revision(), request.method(), params);
-        let result = answered.map_err(|refusal| refusal.into_error())?;
-        let mut result: Value = decode(&result)
-            .map_err(|error| RpcError::new(RpcError::INTERNAL_ERROR, error.to_string()))?;
+            .question(self.0.revision(), request.method(), params);
+        let mut result = question
+            .map_err(Refusal::into_error)?
+            .answer(&cx, self.0.revision())?;
         // Revision 2025-11-25: the answer belongs to the task that its question belongs to.
         if let Some(task) = params.and_then(|params| member(params, &["_meta", RELATED_TASK])) {
             if let Ok(task) = decode::<Value>(task) {
@@ -109,7 +109,8 @@ impl Handler for Answers {
                     ..
                 },
             ) => {
-                if let Some(id) = part("elicitationId") {
+                // A stranger's, or one that is complete already, is to be ignored.
+                if let Some(id) = part("elicitationId").filter(|id| self.0.complete_page(id)) {
                     complete(&cx, &id);
                 }
             }
@@ -125,6 +126,7 @@ impl Handler for Answers {
     }
 
     fn closed(&self, why: &Closed) {
+        self.0.over.tell();
         if let Some(on_closed) = &self.handlers().on_closed {
             on_closed(why);
         }

@@ -22,9 +22,10 @@ use crate::mcp::error::{
     Attempt, ConnectError, ConnectFailure, ConnectPhase, Reason, UNSUPPORTED_VERSION, is_modern,
     supported, versions,
 };
+use crate::mcp::keep_alive;
 use crate::mcp::options::{Options, Start};
 use crate::mcp::params::{Body, Inputs, Params};
-use crate::mcp::revision::Revision;
+use crate::mcp::revision::{Era, Revision};
 use crate::mcp::server::Server;
 use crate::mcp::session::{Core, Session};
 use crate::quote::clean;
@@ -173,7 +174,14 @@ impl<'a> Connecting<'a> {
             Ok(()) => {
                 line.core.open();
                 let session = Session::new(line.connection.peer(), line.core);
-                Ok(Client::new(line.connection, session))
+                let client = Client::new(line.connection, session);
+                if let (Era::Legacy, Some(interval)) =
+                    (client.server().era(), self.options.keep_alive)
+                {
+                    // A refused thread drops the client, which ends the process.
+                    keep_alive::start(client.session(), interval).map_err(ConnectError::Threads)?;
+                }
+                Ok(client)
             }
             Err((phase, reason)) => {
                 self.give_up(line);

@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 
 use crate::json::elements;
 use crate::mcp::list::{Item, Sealed};
-use crate::mcp::view::view;
+use crate::mcp::view::{view, whole};
 
 view! {
     /// A resource of the server's.
@@ -73,7 +73,7 @@ impl Resource {
 
     /// The size in bytes, before any encoding.
     pub fn size(&self) -> Option<u64> {
-        self.value("size")
+        whole(self.member("size")?)
     }
 }
 
