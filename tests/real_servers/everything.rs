@@ -11,11 +11,11 @@ use landline::mcp::{
     Block, CallOptions, Client, ConnectPhase, Elicited, Era, ListKind, LogLevel, LogMessage,
     Options, Reason, Reference, Revision, Root, Sample,
 };
-use landline::{CancelToken, Delivery, Exit, RpcError, Step};
+use landline::{CancelToken, Delivery, Exit, RpcError};
 use serde_json::{Map, Value, json};
 
 use super::connection::TOOLS;
-use super::{client, connect, ends_well, npm, text, with_servers};
+use super::{client, connect, ends_well, exits, npm, text, with_servers};
 
 #[test]
 fn everything_is_legacy_and_presents_itself() {
@@ -261,11 +261,7 @@ fn the_long_tool_is_cancelled_from_its_progress() {
         assert_eq!(text(&server, "echo", json!({"message": "on"})), "Echo: on");
         idle(&told);
         // The tool works to its end all the same, and the server with it.
-        let ended = server.close();
-        assert_eq!(
-            (ended.exit, ended.step),
-            (Some(Exit::Code(0)), Step::StdinClosed)
-        );
+        exits(server.connection());
     });
 }
 

@@ -14,6 +14,7 @@ mod support;
 mod connection;
 mod everything;
 mod reference;
+mod sdk;
 
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
@@ -38,13 +39,17 @@ fn with_servers(test: impl FnOnce(&Path) + Send + 'static) {
     }
 }
 
-/// Closes a server that has nothing to do: it exits by itself once its stdin ends, and there was
-/// nothing to overlook.
+/// Closes a server that has nothing to do, and that said nothing that had to be overlooked.
 fn ends_well(server: &Connection) {
+    exits(server);
+    assert_eq!(server.survived(), Survived::default());
+}
+
+/// Closes a server, which exits by itself once its stdin ends.
+fn exits(server: &Connection) {
     let ended = server.close();
     assert_eq!(ended.exit, Some(Exit::Code(0)));
     assert_eq!(ended.step, Step::StdinClosed);
-    assert_eq!(server.survived(), Survived::default());
 }
 
 /// An MCP client, as far as all tests agree on it.
