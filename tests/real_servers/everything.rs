@@ -1,20 +1,22 @@
 //! The MCP reference server, which has something of everything the legacy era knows.
 //!
 //! It exits by itself once its stdin ends if nothing keeps it: no call, no toggle that was left on,
-//! and, where roots are declared, not its own `roots/list`, sent a third of a second after the
-//! handshake. Whoever closes it earlier is waited for by a timer of its SDK, for a minute.
+//! and, where roots are declared, not its own `roots/list`, which it sends a third of a second
+//! after the handshake whether stdin has ended or not, and gives up after a minute.
 
 use std::path::Path;
-use std::sync::mpsc;
+use std::sync::{Mutex, mpsc};
+use std::time::Duration;
 
 use landline::mcp::{
     Block, CallOptions, Client, ConnectPhase, Elicited, Era, ListKind, LogLevel, LogMessage,
     Options, Reason, Reference, Revision, Root, Sample,
 };
-use landline::{CancelToken, Delivery, Exit, RpcError};
+use landline::{CancelToken, Delivery, Exit, RpcError, Step};
 use serde_json::{Map, Value, json};
 
 use super::connection::TOOLS;
+use super::support::HANG;
 use super::{client, connect, ends_well, exits, npm, text, with_servers};
 
 #[test]
@@ -161,6 +163,18 @@ fn tools_of_everything_give_every_kind_of_content() {
         let failed = server.call_tool("nope", ()).unwrap();
         assert!(failed.is_error());
         assert_eq!(failed.all_text(), "MCP error -32602: Tool nope not found");
+        idle(&told);
+        ends_well(server.connection());
+    });
+}
+
+#[test]
+fn a_large_message_comes_back_from_everything_as_it_went() {
+    with_servers(|servers| {
+        let (server, told) = start(servers, client());
+        let message = "line \"ü\u{1f980}\"\n".repeat(200_000);
+        let echoed = text(&server, "echo", json!({"message": message}));
+        assert!(echoed.strip_prefix("Echo: ") == Some(&message));
         idle(&told);
         ends_well(server.connection());
     });
@@ -365,7 +379,7 @@ fn everything_asks_for_roots_forms_pages_and_samples_and_gets_them() {
 fn everything_asks_again_for_roots_that_have_changed() {
     with_servers(|servers| {
         let (more, counts) = mpsc::channel();
-        let counts = std::sync::Mutex::new(counts);
+        let counts = Mutex::new(counts);
         let options = client().roots(move |_| {
             let count = counts.lock().unwrap().recv().unwrap();
             let roots = (0..count).map(|n| Root::new(format!("file:///srv/{n}")).unwrap());
@@ -377,6 +391,42 @@ fn everything_asks_again_for_roots_that_have_changed() {
         more.send(3).unwrap();
         server.roots_changed().unwrap();
         has_roots(&told, 3);
+        ends_well(server.connection());
+    });
+}
+
+#[test]
+fn everything_is_ended_by_sigterm_while_it_waits_for_an_answer() {
+    with_servers(|servers| {
+        let (asked, question) = mpsc::channel();
+        let (hold, held) = mpsc::channel::<()>();
+        let held = Mutex::new(held);
+        let options = client()
+            .roots(move |_| {
+                asked.send(()).unwrap();
+                // Until the test is over.
+                let _ = held.lock().unwrap().recv();
+                Vec::new()
+            })
+            .transport(landline::Options::new().close_waits(Duration::from_secs(1), HANG));
+        let (server, _told) = start(servers, options);
+        question.recv().unwrap();
+        let ended = server.close();
+        assert_eq!(ended.step, Step::Terminated);
+        assert_eq!(ended.exit, Some(Exit::Signal(15)));
+        drop(hold);
+    });
+}
+
+#[test]
+fn everything_that_answers_the_probe_late_is_legacy_all_the_same() {
+    with_servers(|servers| {
+        let options = client().probe_timeout(Duration::from_millis(1));
+        let (server, told) = start(servers, options);
+        assert_eq!(server.server().era(), Era::Legacy);
+        let echo = text(&server, "echo", json!({"message": "on"}));
+        assert_eq!(echo, "Echo: on");
+        idle(&told);
         ends_well(server.connection());
     });
 }

@@ -87,6 +87,28 @@ async function work({ steps }, { mcpReq }) {
     return text(`${steps} steps`);
 }
 
+let cancelled = 0;
+
+// Never ends by itself.
+async function wait(_, { mcpReq }) {
+    const progressToken = mcpReq._meta.progressToken;
+    const params = { progressToken, progress: 1 };
+    await mcpReq.notify({ method: "notifications/progress", params });
+    await new Promise((resolve) => mcpReq.signal.addEventListener("abort", resolve));
+    cancelled += 1;
+    return text("cancelled");
+}
+
+function visit(_, { mcpReq }) {
+    const page = inputResponse(mcpReq.inputResponses, "page");
+    if (page.kind !== "elicit") {
+        const url = "https://example.com/ü?a=b";
+        const page = inputRequired.elicitUrl({ message: "Go.", url });
+        return inputRequired({ inputRequests: { page } });
+    }
+    return text(`${page.action} ${page.content}`);
+}
+
 function letter({ to }, { mcpReq }) {
     const name = acceptedContent(mcpReq.inputResponses, "name")?.name;
     if (name === undefined) {
@@ -120,6 +142,9 @@ function factory() {
     server.registerTool("gather", { inputSchema: z.object({}) }, gather);
     server.registerTool("later", { inputSchema: z.object({}) }, later);
     server.registerTool("work", { inputSchema: z.object({ steps: z.number() }) }, work);
+    server.registerTool("wait", { inputSchema: z.object({}) }, wait);
+    server.registerTool("cancelled", { inputSchema: z.object({}) }, () => text(`${cancelled}`));
+    server.registerTool("visit", { inputSchema: z.object({}) }, visit);
     server.registerPrompt("letter", { argsSchema: z.object({ to: z.string() }) }, letter);
     const notes = new ResourceTemplate("note://{id}", { list: undefined });
     server.registerResource("note", notes, {}, note);

@@ -3,12 +3,14 @@ of the other."""
 
 from typing import Annotated
 
+import anyio
 from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.resolve import Elicit, ListRoots, Resolve, Sample
 from mcp_types import (
     CreateMessageResult,
     ElicitRequest,
     ElicitRequestFormParams,
+    ElicitRequestURLParams,
     ElicitResult,
     InputRequiredResult,
     ListRootsResult,
@@ -89,6 +91,34 @@ async def work(steps: int, ctx: Context) -> str:
         await ctx.debug(None, logger_name="worker")
         await ctx.report_progress(step / 2, steps / 2, f"step {step}")
     return f"{steps} steps"
+
+
+cancelled_calls = 0
+
+
+@server.tool(structured_output=False)
+async def wait(ctx: Context) -> str:
+    """Never ends by itself."""
+    global cancelled_calls
+    await ctx.report_progress(1)
+    try:
+        await anyio.sleep_forever()
+    finally:
+        cancelled_calls += 1
+
+
+@server.tool(structured_output=False)
+def cancelled() -> str:
+    return str(cancelled_calls)
+
+
+@server.tool(structured_output=False)
+def visit(ctx: Context) -> str | InputRequiredResult:
+    page = (ctx.input_responses or {}).get("page")
+    if isinstance(page, ElicitResult):
+        return f"{page.action} {page.content}"
+    page = ElicitRequestURLParams(message="Go.", url="https://example.com/ü?a=b")
+    return InputRequiredResult(input_requests={"page": ElicitRequest(params=page)})
 
 
 def answered(ctx: Context, message: str) -> str | InputRequiredResult:

@@ -5,14 +5,16 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc;
 use std::thread;
+use std::time::Duration;
 
 use landline::mcp::{
     CacheScope, CallOptions, Client, ConnectPhase, Context, Elicited, Era, Error, FormRequest,
     LogLevel, Options, Reason, Revision, Root, Sample,
 };
-use landline::{ChildSpec, Delivery, Exit, Step};
+use landline::{CancelToken, ChildSpec, Delivery, Exit, Step};
 use serde_json::{Value, json};
 
+use super::support::eventually;
 use super::{client, connect, ends_well, exits, pip, text, with_servers};
 
 #[test]
@@ -30,7 +32,7 @@ fn both_sdks_are_modern_and_list_what_they_have() {
         assert_eq!((page.next, page.cache_scope), (None, CacheScope::Private));
         assert!(page.ttl.is_zero());
         let tools: Vec<_> = page.items.iter().map(|tool| tool.name()).collect();
-        assert_eq!(tools, ["add", "greet", "gather", "later", "work"]);
+        assert_eq!(tools, TOOLS);
         let prompts = server.prompts().unwrap();
         assert_eq!((prompts.len(), prompts[0].name()), (1, "letter".into()));
         let arguments = prompts[0].arguments();
@@ -221,6 +223,62 @@ fn what_the_client_does_not_declare_is_named_by_the_server() {
 }
 
 #[test]
+fn a_page_is_visited_in_the_modern_era_by_consent_alone() {
+    each(|sdk| {
+        let (page, asked) = mpsc::channel();
+        let options = client().elicit_url(move |_, ask| {
+            let id = ask.elicitation_id().map(|id| id.into_owned());
+            page.send((ask.message().into_owned(), ask.url().into_owned(), id))
+                .unwrap();
+            Elicited::accept()
+        });
+        let server = connect(&options, &sdk.server());
+        let visited = text(&server, "visit", ());
+        let none = match sdk.kind {
+            Kind::TypeScript => "undefined",
+            Kind::Python => "None",
+        };
+        assert_eq!(visited, format!("accept {none}"));
+        let expected = ("Go.".into(), "https://example.com/ü?a=b".into(), None);
+        assert_eq!(asked.recv().unwrap(), expected);
+        ends_well(server.connection());
+    });
+}
+
+#[test]
+fn a_cancelled_call_ends_on_both_sides() {
+    each(|sdk| {
+        for era in [Era::Modern, Era::Legacy] {
+            let server = connect(&client().era(era), &sdk.server());
+            let token = CancelToken::new();
+            // Once it runs.
+            let options = CallOptions::new()
+                .cancel_token(&token)
+                .progress(|_| token.cancel());
+            let error = server.call_tool_with("wait", (), options).unwrap_err();
+            assert!(error.is_cancelled(), "{error}");
+            eventually("the server has stopped the tool", || {
+                text(&server, "cancelled", ()) == "1"
+            });
+            ends_well(server.connection());
+        }
+    });
+}
+
+#[test]
+fn a_probe_that_is_answered_late_still_finds_the_era() {
+    each(|sdk| {
+        let options = client().probe_timeout(Duration::from_millis(1));
+        let server = connect(&options, &sdk.server());
+        // The server met the probe before the greeting, and refused that.
+        assert_eq!(server.server().version(), "2026-07-28");
+        assert_eq!(server.tools().unwrap().len(), TOOLS.len());
+        // It may do so when nobody waits for it any more.
+        exits(server.connection());
+    });
+}
+
+#[test]
 fn progress_of_a_call_is_told_with_its_words() {
     each(|sdk| {
         for era in [Era::Modern, Era::Legacy] {
@@ -309,7 +367,7 @@ fn a_version_that_only_the_client_knows_is_given_up() {
         let options = client().modern_versions(["2027-01-01", "2026-07-28"]);
         let server = connect(&options, &sdk.server());
         assert_eq!(server.server().version(), "2026-07-28");
-        assert_eq!(server.tools().unwrap().len(), 5);
+        assert_eq!(server.tools().unwrap().len(), TOOLS.len());
         ends_well(server.connection());
 
         let options = client().modern_versions(["2027-01-01"]);
@@ -363,7 +421,7 @@ fn a_server_that_rejects_the_legacy_era_names_its_versions() {
         // One that was legacy when it was last met, and is not any more, is found out.
         let server = connect(&client().remembered(Era::Legacy), &spec);
         assert_eq!(server.server().revision(), Revision::V2026_07_28);
-        assert_eq!(server.tools().unwrap().len(), 5);
+        assert_eq!(server.tools().unwrap().len(), TOOLS.len());
         ends_well(server.connection());
     });
 }
@@ -490,3 +548,14 @@ fn questions_of_tools(server: &Client, asked: &mpsc::Receiver<String>) {
 fn filled(member: &str, value: &str) -> Elicited {
     Elicited::Accept([(member.to_owned(), value.into())].into_iter().collect())
 }
+
+const TOOLS: [&str; 8] = [
+    "add",
+    "greet",
+    "gather",
+    "later",
+    "work",
+    "wait",
+    "cancelled",
+    "visit",
+];
