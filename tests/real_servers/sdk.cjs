@@ -1,7 +1,7 @@
 // A server on the official TypeScript SDK. `NODE_PATH` says where that is installed, which only
 // CommonJS heeds. `sdk.py` is its twin: whatever a test asks of one, it asks of the other.
 //
-// The first argument is how a legacy client is met: `serve` or `reject`.
+// The argument, if there is one, is how a legacy client is met: `serve` or `reject`.
 const {
     McpServer,
     ResourceTemplate,
