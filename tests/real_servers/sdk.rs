@@ -211,13 +211,39 @@ fn a_sample_that_is_refused_ends_the_call_here_or_is_told_to_a_legacy_server() {
 }
 
 #[test]
+fn nobody_is_asked_in_a_revision_without_elicitation() {
+    each(|sdk| {
+        for revision in [Revision::V2025_03_26, Revision::V2024_11_05] {
+            let (options, asked) = answering();
+            let server = connect(&options.revision(revision), &sdk.server());
+            let greeted = server.call_tool("greet", json!({"greeting": "hi"}));
+            match sdk.kind {
+                Kind::TypeScript => {
+                    let failed = greeted.unwrap();
+                    assert!(failed.is_error());
+                    let why = "did not declare the required capability";
+                    assert!(failed.all_text().ends_with(why), "{failed:?}");
+                }
+                Kind::Python => {
+                    let needed = greeted.unwrap_err();
+                    let needed = needed.required_capabilities().unwrap();
+                    assert_eq!(needed.get(), FORM);
+                }
+            }
+            assert!(asked.try_recv().is_err());
+            ends_well(server.connection());
+        }
+    });
+}
+
+#[test]
 fn what_the_client_does_not_declare_is_named_by_the_server() {
     each(|sdk| {
         let server = connect(&client(), &sdk.server());
         let error = server.call_tool("gather", ()).unwrap_err();
         assert_eq!(error.rpc().unwrap().code, -32021);
         let needed = error.required_capabilities().unwrap();
-        assert_eq!(needed.get(), r#"{"elicitation":{"form":{}}}"#);
+        assert_eq!(needed.get(), FORM);
         ends_well(server.connection());
     });
 }
@@ -548,6 +574,9 @@ fn questions_of_tools(server: &Client, asked: &mpsc::Receiver<String>) {
 fn filled(member: &str, value: &str) -> Elicited {
     Elicited::Accept([(member.to_owned(), value.into())].into_iter().collect())
 }
+
+/// The capability for forms.
+const FORM: &str = r#"{"elicitation":{"form":{}}}"#;
 
 const TOOLS: [&str; 8] = [
     "add",
