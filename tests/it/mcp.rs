@@ -5,4 +5,9 @@
 //! (to be filled in)
 
 mod connecting;
+mod failing;
+mod greeting;
+mod modern;
+mod recording;
 mod server;
+mod wire;
