@@ -8,6 +8,7 @@ mod connecting;
 mod failing;
 mod greeting;
 mod modern;
+mod real;
 mod recording;
 mod server;
 mod wire;
