@@ -12,12 +12,12 @@ use landline::mcp::{
     Block, CallOptions, Client, ConnectPhase, Elicited, Era, ListKind, LogLevel, LogMessage,
     Options, Reason, Reference, Revision, Root, Sample,
 };
-use landline::{CancelToken, Delivery, Exit, RpcError, Step};
+use landline::{CancelToken, ChildSpec, Delivery, Exit, RpcError, Step};
 use serde_json::{Map, Value, json};
 
 use super::connection::TOOLS;
 use super::support::HANG;
-use super::{client, connect, ends_well, exits, npm, text, with_servers};
+use super::{client, connect, ends_well, exits, late, npm, text, with_servers};
 
 #[test]
 fn everything_is_legacy_and_presents_itself() {
@@ -422,7 +422,7 @@ fn everything_is_ended_by_sigterm_while_it_waits_for_an_answer() {
 fn everything_that_answers_the_probe_late_is_legacy_all_the_same() {
     with_servers(|servers| {
         let options = client().probe_timeout(Duration::from_millis(1));
-        let (server, told) = start(servers, options);
+        let (server, told) = start_as(options, &late(&everything(servers)));
         assert_eq!(server.server().era(), Era::Legacy);
         let echo = text(&server, "echo", json!({"message": "on"}));
         assert_eq!(echo, "Echo: on");
@@ -497,9 +497,7 @@ fn everything_agrees_on_every_legacy_revision() {
 #[test]
 fn everything_is_no_server_for_a_modern_client() {
     with_servers(|servers| {
-        let spec = npm(servers, "mcp-server-everything")
-            .with_arg("stdio")
-            .unwrap();
+        let spec = everything(servers);
         let error = client().era(Era::Modern).spawn(&spec).unwrap_err();
         let failure = error.failure().unwrap();
         assert_eq!(failure.phase, ConnectPhase::Probe);
@@ -522,7 +520,17 @@ enum Told {
     Updated(String),
 }
 
+fn everything(servers: &Path) -> ChildSpec {
+    npm(servers, "mcp-server-everything")
+        .with_arg("stdio")
+        .unwrap()
+}
+
 fn start(servers: &Path, options: Options) -> (Client, mpsc::Receiver<Told>) {
+    start_as(options, &everything(servers))
+}
+
+fn start_as(options: Options, spec: &ChildSpec) -> (Client, mpsc::Receiver<Told>) {
     let (tell, told) = mpsc::channel();
     let (logs, updates) = (tell.clone(), tell.clone());
     // A test that has seen enough does not listen any more.
@@ -530,10 +538,7 @@ fn start(servers: &Path, options: Options) -> (Client, mpsc::Receiver<Told>) {
         .on_list_changed(move |_, kind| drop(tell.send(Told::Changed(kind))))
         .on_log(move |_, log| drop(logs.send(Told::Log(log.clone()))))
         .on_updated(move |_, uri| drop(updates.send(Told::Updated(uri.into()))));
-    let spec = npm(servers, "mcp-server-everything")
-        .with_arg("stdio")
-        .unwrap();
-    (connect(&options, &spec), told)
+    (connect(&options, spec), told)
 }
 
 /// Waits for the one thing that the server tells a client without handlers unasked, which a close

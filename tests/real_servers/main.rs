@@ -85,6 +85,22 @@ fn pip(servers: &Path, name: &str) -> ChildSpec {
     ChildSpec::new(servers.join("venv/bin").join(name)).unwrap()
 }
 
+/// The same server, started late: when two messages have been written to it. The shell reads no
+/// further than them.
+fn late(spec: &ChildSpec) -> ChildSpec {
+    let script = r#"
+        IFS= read -r first; IFS= read -r second
+        { printf '%s\n' "$first" "$second"; cat; } | "$0" "$@"
+    "#;
+    let shell = ChildSpec::from_argv(["sh", "-c", script]).unwrap();
+    let shell = shell.with_arg(spec.program()).unwrap();
+    let shell = shell.with_args(spec.args()).unwrap();
+    let env = spec.env().iter();
+    env.fold(shell, |shell, (key, value)| {
+        shell.with_env(key, value).unwrap()
+    })
+}
+
 /// An empty folder for one test.
 fn folder(name: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
