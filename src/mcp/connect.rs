@@ -472,9 +472,10 @@ impl<'a> Connecting<'a> {
         if !matches!(late, Late::Came(probed) if probed.is_modern()) {
             return call.wait().map(Some).map_err(|error| self.whole(error));
         }
-        let answer = call.wait_timeout(self.options.probe.min(self.left()))?;
+        let limit = self.options.probe.max(GREETED).min(self.left());
+        let answer = call.wait_timeout(limit)?;
         if answer.is_none() {
-            line.handshake = Some(format!("no answer within {:?}", self.options.probe));
+            line.handshake = Some(format!("no answer within {limit:?}"));
             call.forget();
         }
         Ok(answer)
@@ -583,3 +584,7 @@ fn refused(line: &mut Line, error: Error) -> Probed {
         _ => Probed::Failed(Reason::Call(error)),
     }
 }
+
+// However short probes are: a server that takes the greeting after all, as that of the TypeScript
+// SDK does, must not be spoken to in the other era.
+const GREETED: Duration = Duration::from_secs(2);

@@ -17,6 +17,7 @@ mod late;
 mod legal;
 mod modern;
 mod params;
+mod real;
 mod recording;
 mod rounds;
 mod sampling;
