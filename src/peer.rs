@@ -177,6 +177,13 @@ impl Peer {
         self.link.counters.snapshot()
     }
 
+    /// Counts a notification that a handler had no use for among the
+    /// [unhandled](Survived::unhandled_notifications): for a protocol layer, whose handler takes all
+    /// for closures of which none may be installed.
+    pub fn note_unhandled(&self) {
+        self.link.counters.unhandled_notifications.bump();
+    }
+
     /// The last bytes of the child's stderr, raw; 64 KiB at most unless set. Empty where stderr is
     /// not captured.
     pub fn stderr_tail(&self) -> Vec<u8> {

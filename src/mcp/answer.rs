@@ -1,6 +1,5 @@
 //! The connection's handler: what a server sends unasked, sorted to the closures installed for it.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
 use serde_json::value::RawValue;
@@ -22,6 +21,40 @@ impl Answers {
 
     fn session(&self, peer: &Peer) -> Session {
         Session::new(peer.clone(), self.0.clone())
+    }
+
+    /// Hands a notification to the closure that is installed for its method; `None`: there is none.
+    fn hand_over(&self, cx: &Context, notification: &Notification) -> Option<()> {
+        let handlers = self.handlers();
+        let params = notification.params().unwrap_or(RawValue::NULL);
+        let list_changed = |kind| {
+            let changed = handlers.on_list_changed.as_ref()?;
+            changed(cx, kind);
+            Some(())
+        };
+        match notification.method() {
+            "notifications/message" => {
+                let on_log = handlers.on_log.as_ref()?;
+                on_log(cx, &LogMessage::new(params));
+            }
+            "notifications/tools/list_changed" => return list_changed(ListKind::Tools),
+            "notifications/resources/list_changed" => return list_changed(ListKind::Resources),
+            "notifications/prompts/list_changed" => return list_changed(ListKind::Prompts),
+            "notifications/resources/updated" => {
+                let updated = handlers.on_updated.as_ref()?;
+                updated(cx, &text(member(params, &["uri"])?)?);
+            }
+            "notifications/elicitation/complete" => {
+                let complete = handlers.on_elicitation_complete.as_ref()?;
+                let id = text(member(params, &["elicitationId"])?)?;
+                // A stranger's, or one that is complete already, is to be ignored.
+                if self.0.complete_page(&id) {
+                    complete(cx, &id);
+                }
+            }
+            _ => return None,
+        }
+        Some(())
     }
 }
 
@@ -48,80 +81,17 @@ impl Handler for Answers {
     fn notification(&self, peer: &Peer, notification: Notification) {
         let session = self.session(peer);
         let cx = Context::new(&session, None);
-        let handlers = self.handlers();
-        let part =
-            |name: &str| -> Option<Cow<'_, str>> { text(member(notification.params()?, &[name])?) };
-        match (notification.method(), handlers) {
-            (
-                "notifications/message",
-                Handlers {
-                    on_log: Some(on_log),
-                    ..
-                },
-            ) => {
-                on_log(
-                    &cx,
-                    &LogMessage::new(notification.params().unwrap_or(RawValue::NULL)),
-                );
+        if self.hand_over(&cx, &notification).is_none() {
+            match &self.handlers().on_other {
+                Some(on_other) => on_other(&cx, &notification),
+                None => peer.note_unhandled(),
             }
-            (
-                "notifications/tools/list_changed",
-                Handlers {
-                    on_list_changed: Some(changed),
-                    ..
-                },
-            ) => {
-                changed(&cx, ListKind::Tools);
-            }
-            (
-                "notifications/resources/list_changed",
-                Handlers {
-                    on_list_changed: Some(changed),
-                    ..
-                },
-            ) => {
-                changed(&cx, ListKind::Resources);
-            }
-            (
-                "notifications/prompts/list_changed",
-                Handlers {
-                    on_list_changed: Some(changed),
-                    ..
-                },
-            ) => {
-                changed(&cx, ListKind::Prompts);
-            }
-            (
-                "notifications/resources/updated",
-                Handlers {
-                    on_updated: Some(updated),
-                    ..
-                },
-            ) => {
-                if let Some(uri) = part("uri") {
-                    updated(&cx, &uri);
-                }
-            }
-            (
-                "notifications/elicitation/complete",
-                Handlers {
-                    on_elicitation_complete: Some(complete),
-                    ..
-                },
-            ) => {
-                // A stranger's, or one that is complete already, is to be ignored.
-                if let Some(id) = part("elicitationId").filter(|id| self.0.complete_page(id)) {
-                    complete(&cx, &id);
-                }
-            }
-            (
-                _,
-                Handlers {
-                    on_other: Some(other),
-                    ..
-                },
-            ) => other(&cx, &notification),
-            _ => {}
+        }
+    }
+
+    fn lagged(&self, peer: &Peer, lost: u64) {
+        if let Some(on_lost) = &self.handlers().on_lost {
+            on_lost(&Context::new(&self.session(peer), None), lost);
         }
     }
 

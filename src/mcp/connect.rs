@@ -325,11 +325,13 @@ impl<'a> Connecting<'a> {
         call
     }
 
-    /// Waits for a probe's answer, for the limit of probes.
+    /// Waits for a probe's answer, for the limit of probes, and leaves as much time for a greeting.
     fn wait(&mut self, line: &mut Line, mut call: Call) -> Probed {
-        match call.wait_timeout::<Box<RawValue>>(self.options.probe.min(self.left())) {
+        let limit = self.options.probe.min(self.left() / 2);
+        match call.wait_timeout::<Box<RawValue>>(limit) {
             Ok(None) => {
-                line.probe = Some(format!("no answer within {:?}", self.options.probe));
+                let limit = Duration::from_millis(limit.as_millis().try_into().unwrap_or(u64::MAX));
+                line.probe = Some(format!("no answer within {limit:?}"));
                 Probed::Silent(call)
             }
             Ok(Some(result)) => self.discovered(line, result),

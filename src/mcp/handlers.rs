@@ -80,6 +80,7 @@ type Answer<Asked, Given> = Arc<dyn Fn(&Context, &Asked) -> Given + Send + Sync>
 type AnswerSample = Answer<SampleRequest, Result<Sample, RpcError>>;
 type ListRoots = Arc<dyn Fn(&Context) -> Vec<Root> + Send + Sync>;
 type OnListChanged = Arc<dyn Fn(&Context, ListKind) + Send + Sync>;
+type OnLost = Arc<dyn Fn(&Context, u64) + Send + Sync>;
 type OnClosed = Arc<dyn Fn(&Closed) + Send + Sync>;
 
 /// The closures that were installed.
@@ -95,6 +96,7 @@ pub(crate) struct Handlers {
     pub(crate) on_updated: Option<Answer<str, ()>>,
     pub(crate) on_elicitation_complete: Option<Answer<str, ()>>,
     pub(crate) on_other: Option<Answer<Notification, ()>>,
+    pub(crate) on_lost: Option<OnLost>,
     pub(crate) on_closed: Option<OnClosed>,
 }
 

@@ -236,7 +236,8 @@ impl Options {
         self
     }
 
-    /// Takes every notification that no other handler here is for.
+    /// Takes every notification that no other handler here is for. Without it they are counted among
+    /// the [unhandled](crate::Survived::unhandled_notifications).
     ///
     /// ```
     /// # mod demo { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/demo.rs")); }
@@ -258,6 +259,15 @@ impl Options {
         other: impl Fn(&Context, &Notification) + Send + Sync + 'static,
     ) -> Self {
         self.handlers.on_other = Some(Arc::new(other));
+        self
+    }
+
+    /// Learns that so many notifications were dropped at this place in their order, because the
+    /// handlers were too slow and the
+    /// [queue of notifications](crate::Options::notifications_limit) was full.
+    #[must_use]
+    pub fn on_lost(mut self, lost: impl Fn(&Context, u64) + Send + Sync + 'static) -> Self {
+        self.handlers.on_lost = Some(Arc::new(lost));
         self
     }
 

@@ -317,7 +317,8 @@ impl Options {
 
     /// Sets how long the probe waits before its silence is taken for that of a legacy server. It
     /// includes the start of the process: a second or two for a Python program, more for `npx` or a
-    /// container. The default is 10 seconds.
+    /// container. It takes half of what is left of [`connect_timeout`](Self::connect_timeout) at
+    /// most. The default is 10 seconds.
     ///
     /// ```
     /// # mod demo { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/demo.rs")); }
