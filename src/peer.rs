@@ -178,8 +178,8 @@ impl Peer {
     }
 
     /// Counts a notification that a handler had no use for among the
-    /// [unhandled](Survived::unhandled_notifications): for a protocol layer, whose handler takes all
-    /// for closures of which none may be installed.
+    /// [unhandled](Survived::unhandled_notifications): for a protocol layer, whose handler takes
+    /// all for closures of which none may be installed.
     pub fn note_unhandled(&self) {
         self.link.counters.unhandled_notifications.bump();
     }

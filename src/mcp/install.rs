@@ -236,8 +236,8 @@ impl Options {
         self
     }
 
-    /// Takes every notification that no other handler here is for. Without it they are counted among
-    /// the [unhandled](crate::Survived::unhandled_notifications).
+    /// Takes every notification that no other handler here is for. Without it they are counted
+    /// among the [unhandled](crate::Survived::unhandled_notifications).
     ///
     /// ```
     /// # mod demo { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/demo.rs")); }
