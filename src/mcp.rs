@@ -80,6 +80,7 @@ mod tools;
 mod options;
 mod server;
 
+mod dialects;
 mod error;
 
 mod connect;

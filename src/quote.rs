@@ -43,7 +43,7 @@ pub fn clean_bytes(bytes: &[u8]) -> String {
 
 /// What is left of a text cut at its beginning without the line that was cut, or, of one line
 /// alone, without the word that was cut.
-pub(crate) fn whole_words(cut: &[u8]) -> &[u8] {
+pub fn whole_words(cut: &[u8]) -> &[u8] {
     let line_end = cut.iter().position(|byte| *byte == b'\n');
     let blank = || cut.iter().position(u8::is_ascii_whitespace);
     line_end

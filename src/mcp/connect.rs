@@ -3,7 +3,7 @@
 //! A probe, `server/discover`, asks a server of either era; only a modern one can answer it
 //! (revision 2026-07-28, stdio). Any other answer, silence, or the end of the process stands for a
 //! legacy server, which is greeted with `initialize`: in the same process, or, if it ended on the
-//! probe, once more in a new one. The invariant: whatever way this ends, the process is a client's
+//! probe, once in a new one. The invariant: whatever way this ends, the process is a client's
 //! or it is closed.
 
 use std::io::{Read, Write};
@@ -17,6 +17,7 @@ use serde_json::value::RawValue;
 use crate::json::{member, text};
 use crate::mcp::answer::Answers;
 use crate::mcp::client::Client;
+use crate::mcp::dialects::{greeting, legacy, modern, probing};
 use crate::mcp::error::{
     Attempt, ConnectError, ConnectFailure, ConnectPhase, Reason, UNSUPPORTED_VERSION, is_modern,
     supported, versions,
@@ -27,7 +28,8 @@ use crate::mcp::params::{Body, Inputs, Params};
 use crate::mcp::revision::{Era, Revision};
 use crate::mcp::server::Server;
 use crate::mcp::session::{Core, Session};
-use crate::{Arrays, Call, CallOptions, ChildSpec, Connection, Dialect, Error, OnCancel};
+use crate::quote::clean;
+use crate::{Call, CallOptions, ChildSpec, Connection, Error};
 
 impl Options {
     /// Starts a server and connects to it: finds its era, agrees on a version, and is ready to
@@ -43,7 +45,8 @@ impl Options {
     }
 
     /// As [`spawn`](Self::spawn), for commands that the caller makes, perhaps with a uid or a
-    /// umask. A second one is asked for if the process of the first ends on the probe.
+    /// umask. A second one is asked for if the process of the first ends after the probe, before it
+    /// has answered `initialize`.
     ///
     /// # Errors
     ///
@@ -89,6 +92,8 @@ struct Connecting<'a> {
 struct Line {
     connection: Connection,
     core: Arc<Core>,
+    /// The versions in which it was probed.
+    tried: Vec<String>,
     probe: Option<String>,
     handshake: Option<String>,
 }
@@ -104,6 +109,27 @@ enum Probed {
     /// Nothing yet; the call is kept, as its answer may still come.
     Silent(Call),
     Failed(Reason),
+}
+
+impl Probed {
+    /// Whether only a modern server answers so.
+    fn is_modern(&self) -> bool {
+        match self {
+            Probed::Modern(_) | Probed::Failed(Reason::NoCommonVersion) => true,
+            Probed::Failed(Reason::Call(error)) => error.rpc().is_some_and(is_modern),
+            _ => false,
+        }
+    }
+}
+
+/// What became of a probe that was not answered in its time.
+enum Late {
+    /// There is none.
+    Nothing,
+    /// Its answer may still come.
+    Open(Call),
+    /// It came while the greeting was on its way.
+    Came(Probed),
 }
 
 impl<'a> Connecting<'a> {
@@ -124,17 +150,23 @@ impl<'a> Connecting<'a> {
         let mut line = self.open(&mut open)?;
         let outcome = match self.options.start {
             Start::Probe | Start::Modern => self.ask(&mut line),
-            Start::Legacy => self.greet(&mut line, None),
+            Start::Legacy => self.greet(&mut line, Late::Nothing),
             Start::Handshake => self.greet_or_ask(&mut line),
         };
         let outcome = match outcome {
-            // It ended on the probe, before it was asked for anything else.
-            Err((ConnectPhase::Probe, Reason::Call(error)))
-                if error.is_closed() && again && self.options.start != Start::Modern =>
+            // It ended on the probe, or soon after it: perhaps it would not have without.
+            Err((_, Reason::Call(error)))
+                if error.is_closed() && again && self.may_greet() && !line.tried.is_empty() =>
             {
                 self.give_up(line);
-                line = self.open(&mut open)?;
-                self.greet(&mut line, None)
+                line = match self.open(&mut open) {
+                    Ok(line) => line,
+                    Err(ConnectError::Spawn(error)) => {
+                        return Err(self.failed(ConnectPhase::Handshake, Reason::Restart(error)));
+                    }
+                    Err(error) => return Err(error),
+                };
+                self.greet(&mut line, Late::Nothing)
             }
             other => other,
         };
@@ -153,7 +185,7 @@ impl<'a> Connecting<'a> {
             }
             Err((phase, reason)) => {
                 self.give_up(line);
-                Err(ConnectError::Failed(Box::new(self.failure(phase, reason))))
+                Err(self.failed(phase, reason))
             }
         }
     }
@@ -171,6 +203,7 @@ impl<'a> Connecting<'a> {
         Ok(Line {
             connection: open(&options)?,
             core,
+            tried: Vec::new(),
             probe: None,
             handshake: None,
         })
@@ -180,10 +213,10 @@ impl<'a> Connecting<'a> {
 
     /// Probes, and greets a server that is not modern.
     fn ask(&mut self, line: &mut Line) -> Step {
-        let pinned = self.options.start == Start::Modern;
+        let pinned = !self.may_greet();
         let probed = match self.probe(line) {
-            // Where nothing else may be spoken, silence is waited out.
-            Probed::Silent(call) if pinned => self.finish(line, call),
+            // Where nothing else may be spoken, or no time is left for it, silence is waited out.
+            Probed::Silent(call) if pinned || self.left().is_zero() => self.finish(line, call),
             probed => probed,
         };
         match probed {
@@ -193,14 +226,14 @@ impl<'a> Connecting<'a> {
             }
             Probed::Failed(reason) => Err((ConnectPhase::Probe, reason)),
             Probed::Legacy(why) if pinned => Err((ConnectPhase::Probe, Reason::NotModern(why))),
-            Probed::Legacy(_) => self.greet(line, None),
-            Probed::Silent(call) => self.greet(line, Some(call)),
+            Probed::Legacy(_) => self.greet(line, Late::Nothing),
+            Probed::Silent(call) => self.greet(line, Late::Open(call)),
         }
     }
 
     /// Greets a server that was legacy when it was last met, and probes if it refuses.
     fn greet_or_ask(&mut self, line: &mut Line) -> Step {
-        match self.greet(line, None) {
+        match self.greet(line, Late::Nothing) {
             Err((_, Reason::Call(error))) if error.rpc().is_some() => {
                 line.connection.set_dialect(probing());
                 match self.probe(line) {
@@ -222,17 +255,23 @@ impl<'a> Connecting<'a> {
 
     /// Asks with `server/discover`, in one version after the other while the server refuses them.
     fn probe(&mut self, line: &mut Line) -> Probed {
-        let mut tried: Vec<String> = Vec::new();
-        let Some(mut version) = self.options.modern.first().cloned() else {
+        let Some(version) = self.options.modern.first().cloned() else {
             return Probed::Legacy(None);
         };
+        let probed = self.probe_in(line, version);
+        self.settle(line, probed)
+    }
+
+    fn probe_in(&mut self, line: &mut Line, version: String) -> Probed {
+        match self.discover(line, version) {
+            Ok(call) => self.wait(line, call),
+            Err(error) => Probed::Failed(Reason::Call(error)),
+        }
+    }
+
+    /// Asks again in another version for as long as the server refuses one and names others.
+    fn settle(&mut self, line: &mut Line, mut probed: Probed) -> Probed {
         loop {
-            let call = match self.discover(line, &version) {
-                Ok(call) => call,
-                Err(error) => return Probed::Failed(Reason::Call(error)),
-            };
-            tried.push(version);
-            let probed = self.wait(line, call);
             let Probed::Failed(Reason::Call(error)) = &probed else {
                 return probed;
             };
@@ -247,14 +286,14 @@ impl<'a> Connecting<'a> {
                 .options
                 .modern
                 .iter()
-                .find(|ours| theirs.contains(ours) && !tried.contains(ours));
+                .find(|ours| theirs.contains(ours) && !line.tried.contains(ours));
             let other = other.cloned();
             self.theirs = theirs;
-            match other {
-                Some(other) => version = other,
+            probed = match other {
+                Some(other) => self.probe_in(line, other),
                 None if self.names_legacy() => return Probed::Legacy(None),
                 None => return Probed::Failed(Reason::NoCommonVersion),
-            }
+            };
         }
     }
 
@@ -266,23 +305,24 @@ impl<'a> Connecting<'a> {
                 .iter()
                 .any(|ours| ours.as_str() == theirs)
         };
-        self.options.legacy_by_name
-            && self.options.start != Start::Modern
-            && self.theirs.iter().any(known)
+        self.options.legacy_by_name && self.may_greet() && self.theirs.iter().any(known)
     }
 
-    fn discover(&self, line: &Line, version: &str) -> crate::Result<Call> {
+    fn discover(&self, line: &mut Line, version: String) -> crate::Result<Call> {
         // Its limit is whoever waits; a late answer is of use, and no legacy server, not yet
         // greeted, is told that it is not.
         let options = CallOptions::new().timeout(self.left()).quiet();
         let (params, inputs) = (Params::new(), Inputs::default());
-        line.connection
+        let call = line
+            .connection
             .start_with("server/discover", &options, |_| Body {
                 params: &params,
                 inputs: &inputs,
-                sender: Some(line.core.sender(version)),
+                sender: Some(line.core.sender(&version)),
                 progress_token: None,
-            })
+            });
+        line.tried.push(version);
+        call
     }
 
     /// Waits for a probe's answer, for the limit of probes.
@@ -293,7 +333,7 @@ impl<'a> Connecting<'a> {
                 Probed::Silent(call)
             }
             Ok(Some(result)) => self.discovered(line, result),
-            Err(error) => refused(line, error),
+            Err(error) => refused(line, self.whole(error)),
         }
     }
 
@@ -301,7 +341,7 @@ impl<'a> Connecting<'a> {
     fn finish(&mut self, line: &mut Line, call: Call) -> Probed {
         match call.wait::<Box<RawValue>>() {
             Ok(result) => self.discovered(line, result),
-            Err(error) => refused(line, error),
+            Err(error) => refused(line, self.whole(error)),
         }
     }
 
@@ -333,107 +373,121 @@ impl<'a> Connecting<'a> {
 
     /// Greets with `initialize`, once more in another version if the server names one that is
     /// known. A probe that is still open may answer meanwhile: if the greeting fails, that counts.
-    fn greet(&mut self, line: &mut Line, probe: Option<Call>) -> Step {
-        let failed = |reason| Err((ConnectPhase::Handshake, reason));
-        line.connection.set_dialect(legacy(None));
-        let Some(mut offered) = self.options.legacy.first().copied() else {
-            return failed(Reason::NoCommonVersion);
-        };
-        let mut probe = probe;
+    fn greet(&mut self, line: &mut Line, mut late: Late) -> Step {
+        line.connection.set_dialect(greeting());
         let mut tried = Vec::new();
-        loop {
-            tried.push(offered);
-            line.core.offer(offered);
-            let error = match self.initialize(line, offered, probe.as_mut()) {
-                Ok(result) => {
-                    line.handshake = Some("answered".into());
-                    return self.agree(line, result);
-                }
+        // What the server has named goes before what the client prefers.
+        let named = self.named_legacy(&tried);
+        let mut offered = named.or(self.options.legacy.first().copied());
+        let mut failure = Reason::NoCommonVersion;
+        while let Some(version) = offered {
+            tried.push(version);
+            line.core.offer(version);
+            let error = match self.initialize(line, version, &mut late) {
+                Ok(Some(result)) => match self.agree(line, result) {
+                    Ok(()) => return Ok(()),
+                    Err(reason) => {
+                        failure = reason;
+                        break;
+                    }
+                },
+                Ok(None) => break,
                 Err(error) => error,
             };
-            line.handshake = Some(error.to_string());
-            let theirs = error.rpc().and_then(supported);
-            if let Some(server) = self.late(line, probe.take(), &error) {
+            line.handshake = Some(outcome(&error));
+            self.theirs = error.rpc().and_then(supported).unwrap_or_default();
+            failure = Reason::Call(error);
+            offered = self.named_legacy(&tried);
+        }
+        match self.late(line, late, &failure) {
+            Some(Probed::Modern(server)) => {
                 self.meet(line, server);
-                return Ok(());
+                Ok(())
             }
-            self.theirs = theirs.unwrap_or_default();
-            let other = self.options.legacy.iter().copied();
-            let other = other
-                .filter(|ours| !tried.contains(ours))
-                .find(|ours| self.theirs.iter().any(|theirs| theirs == ours.as_str()));
-            match other {
-                Some(other) => offered = other,
-                None => return failed(Reason::Call(error)),
-            }
+            Some(Probed::Failed(reason)) => Err((ConnectPhase::Probe, reason)),
+            _ => Err((ConnectPhase::Handshake, failure)),
         }
     }
 
-    /// The probe's answer that came after all, when the greeting has failed. A server that refuses
-    /// the greeting as a modern one does is asked once more.
-    fn late(&mut self, line: &mut Line, probe: Option<Call>, error: &Error) -> Option<Server> {
-        let mut probe = probe?;
-        if error.is_closed() {
-            return None;
-        }
-        line.connection.set_dialect(modern());
-        let found = match probe.try_wait::<Box<RawValue>>() {
-            Ok(Some(result)) => self.discovered(line, result),
-            _ if error.rpc().is_some_and(is_modern) => self.probe(line),
-            Ok(None) => self.wait(line, probe),
-            Err(error) => refused(line, error),
+    /// The legacy version to be offered of those that the server has named.
+    fn named_legacy(&self, tried: &[Revision]) -> Option<Revision> {
+        let mut ours = self.options.legacy.iter().copied();
+        ours.find(|ours| {
+            !tried.contains(ours) && self.theirs.iter().any(|theirs| theirs == ours.as_str())
+        })
+    }
+
+    /// What the probe says after all, when the greeting has failed. A server that refuses the
+    /// greeting as a modern one does is asked once more. `None`: nothing that only a modern server
+    /// says.
+    fn late(&mut self, line: &mut Line, late: Late, failure: &Reason) -> Option<Probed> {
+        let refusal = match failure {
+            Reason::Call(error) if error.is_closed() => return None,
+            Reason::Call(error) => error.rpc(),
+            _ => None,
         };
-        match found {
-            Probed::Modern(server) => Some(server),
-            _ => {
-                line.connection.set_dialect(legacy(None));
-                None
-            }
-        }
+        line.connection.set_dialect(probing());
+        let found = match late {
+            Late::Nothing => return None,
+            Late::Came(probed) => probed,
+            Late::Open(mut call) => match call.try_wait::<Box<RawValue>>() {
+                Ok(Some(result)) => self.discovered(line, result),
+                Ok(None) if refusal.is_some_and(is_modern) => self.probe(line),
+                Ok(None) => self.wait(line, call),
+                Err(error) => refused(line, error),
+            },
+        };
+        let found = self.settle(line, found);
+        found.is_modern().then_some(found)
     }
 
+    /// Greets in one version. `None`: the server has answered the probe meanwhile, as a modern one
+    /// does, and leaves the greeting without an answer.
     fn initialize(
-        &self,
-        line: &Line,
+        &mut self,
+        line: &mut Line,
         offered: Revision,
-        probe: Option<&mut Call>,
-    ) -> crate::Result<Box<RawValue>> {
+        late: &mut Late,
+    ) -> crate::Result<Option<Box<RawValue>>> {
         // The specification forbids to cancel it (2025-11-25, cancellation).
         let options = CallOptions::new().timeout(self.left()).quiet();
         let hello = json!({
             "protocolVersion": offered.as_str(),
             "capabilities": self.options.capabilities(offered),
-            "clientInfo": self.options.client,
+            "clientInfo": self.options.client.in_words_of(offered),
         });
         let mut call = line
             .connection
             .start_with("initialize", &options, |_| hello)?;
-        let Some(probe) = probe else {
-            return call.wait();
-        };
-        if Call::wait_any([&mut call, probe]) == Some(0) {
-            return call.wait();
-        }
-        // The probe was answered first. A modern server may leave the greeting without an answer.
-        match call.wait_timeout(self.options.probe.min(self.left()))? {
-            Some(result) => Ok(result),
-            None => {
-                call.forget();
-                Err(Error::Answer {
-                    method: "initialize".into(),
-                    fault: Box::new(crate::AnswerFault::Empty),
-                })
+        if let Late::Open(probe) = late {
+            if Call::wait_any([&mut call, probe]) == Some(1) {
+                let probed = match probe.try_wait::<Box<RawValue>>() {
+                    Ok(Some(result)) => self.discovered(line, result),
+                    Ok(None) => Probed::Legacy(None),
+                    Err(error) => refused(line, error),
+                };
+                *late = Late::Came(probed);
             }
         }
+        if !matches!(late, Late::Came(probed) if probed.is_modern()) {
+            return call.wait().map(Some).map_err(|error| self.whole(error));
+        }
+        let limit = self.options.probe.max(GREETED).min(self.left());
+        let answer = call.wait_timeout(limit)?;
+        if answer.is_none() {
+            line.handshake = Some(format!("no answer within {limit:?}"));
+            call.forget();
+        }
+        Ok(answer)
     }
 
     /// Agrees on the version that the server answered with, and says so.
-    fn agree(&mut self, line: &mut Line, result: Box<RawValue>) -> Step {
-        let failed = |reason| Err((ConnectPhase::Handshake, reason));
+    fn agree(&mut self, line: &mut Line, result: Box<RawValue>) -> Result<(), Reason> {
+        line.handshake = Some("answered".into());
         let Some(version) = member(&result, &["protocolVersion"]).and_then(text) else {
-            return failed(Reason::Missing("protocolVersion"));
+            return Err(Reason::Missing("protocolVersion"));
         };
-        let version = version.into_owned();
+        let version = clean(&version).into_owned();
         let revision = self
             .options
             .legacy
@@ -442,13 +496,13 @@ impl<'a> Connecting<'a> {
             .find(|ours| ours.as_str() == version);
         let Some(revision) = revision else {
             self.theirs = vec![version];
-            return failed(Reason::NoCommonVersion);
+            return Err(Reason::NoCommonVersion);
         };
         line.connection.set_dialect(legacy(Some(revision)));
         line.core.meet(Server::new(revision, &version, result));
         line.connection
             .notify("notifications/initialized", ())
-            .map_err(|error| (ConnectPhase::Handshake, Reason::Call(error)))
+            .map_err(Reason::Call)
     }
 
     // The end of an attempt.
@@ -465,7 +519,7 @@ impl<'a> Connecting<'a> {
         });
     }
 
-    fn failure(self, phase: ConnectPhase, reason: Reason) -> ConnectFailure {
+    fn failed(self, phase: ConnectPhase, reason: Reason) -> ConnectError {
         let modern = self.options.modern.iter().cloned();
         let legacy = self
             .options
@@ -477,13 +531,26 @@ impl<'a> Connecting<'a> {
             Start::Legacy => legacy.collect(),
             Start::Probe | Start::Handshake => modern.chain(legacy).collect(),
         };
-        ConnectFailure {
+        ConnectError::Failed(Box::new(ConnectFailure {
             phase,
             reason,
             attempts: self.attempts,
             ours,
             theirs: self.theirs,
+        }))
+    }
+
+    /// Whether the legacy era may be spoken.
+    fn may_greet(&self) -> bool {
+        self.options.start != Start::Modern
+    }
+
+    /// Tells of the limit of connecting, and not of what was left of it for the last step.
+    fn whole(&self, mut error: Error) -> Error {
+        if let Error::Timeout { detail, .. } = &mut error {
+            detail.after = self.options.connect;
         }
+        error
     }
 
     /// What is left of the limit of connecting.
@@ -494,9 +561,22 @@ impl<'a> Connecting<'a> {
     }
 }
 
+/// How a step went that failed, in a few words: what the server wrote beside it stands elsewhere.
+fn outcome(error: &Error) -> String {
+    match error {
+        Error::Rpc { error, .. } => format!("refused: {error}"),
+        Error::Timeout { detail, .. } => format!("no answer within {:?}", detail.after),
+        Error::Closed { .. } => "no answer before the end".into(),
+        other => other.to_string(),
+    }
+}
+
 /// What the failure of a probe says of the server's era.
 fn refused(line: &mut Line, error: Error) -> Probed {
-    line.probe = Some(error.to_string());
+    // A probe that was given up waiting for has its word already.
+    if line.probe.is_none() || !error.is_timeout() {
+        line.probe = Some(outcome(&error));
+    }
     match &error {
         Error::Rpc { error: rpc, .. } if !is_modern(rpc) => Probed::Legacy(Some(error)),
         // An answer that cannot be used is none of a modern server's.
@@ -505,34 +585,6 @@ fn refused(line: &mut Line, error: Error) -> Probed {
     }
 }
 
-// The dialects, as the connection below knows them.
-
-/// While the era is unknown: nothing is answered, since a modern client writes no answers, and an
-/// error without an id answers the probe, as it is the only request.
-fn probing() -> Dialect {
-    modern().lone_errors(true)
-}
-
-fn modern() -> Dialect {
-    common().answer_requests(false)
-}
-
-/// A legacy server may ask, is answered at once when it pings, and in one revision sends batches.
-fn legacy(revision: Option<Revision>) -> Dialect {
-    let dialect = common()
-        .cancelled_requests(CANCELLED, "requestId", OnCancel::NoReply)
-        .answer_at_once("ping", json!({}));
-    if revision.is_some_and(Revision::has_batches) {
-        dialect.arrays(Arrays::Batch)
-    } else {
-        dialect
-    }
-}
-
-fn common() -> Dialect {
-    Dialect::new()
-        .cancel_calls(CANCELLED, "requestId")
-        .route("notifications/progress", ["progressToken"])
-}
-
-const CANCELLED: &str = "notifications/cancelled";
+// However short probes are: a server that takes the greeting after all, as that of the TypeScript
+// SDK does, must not be spoken to in the other era.
+const GREETED: Duration = Duration::from_secs(2);

@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 use crate::json::{elements, member, text};
 use crate::mcp::elicit::UrlRequest;
 use crate::mcp::meta::MetaError;
-use crate::quote::{clean, clean_bytes};
+use crate::quote::{clean, clean_bytes, whole_words};
 use crate::{Delivery, EncodeError, Ended, RpcError, SpawnError};
 
 /// A `Result` with this module's [`Error`].
@@ -232,7 +232,7 @@ pub enum ConnectError {
     #[error("the connection has not all of its threads")]
     Threads(#[source] std::io::Error),
     /// The process started and did not become a server to talk to; it was closed.
-    #[error("{0}")]
+    #[error(transparent)]
     Failed(Box<ConnectFailure>),
 }
 
@@ -293,6 +293,8 @@ pub enum Reason {
     Missing(&'static str),
     /// The server belongs to the legacy era, and the modern one is pinned.
     NotModern(Option<crate::Error>),
+    /// The process ended on the probe and could not be started again.
+    Restart(SpawnError),
 }
 
 /// One process that was started and talked to.
@@ -339,6 +341,7 @@ impl fmt::Display for ConnectFailure {
                     write!(f, " ({why})")?;
                 }
             }
+            Reason::Restart(error) => write!(f, "cannot connect: {error}")?,
         }
         if !self.theirs.is_empty() {
             write!(
@@ -348,39 +351,70 @@ impl fmt::Display for ConnectFailure {
                 list(&self.ours)
             )?;
         }
-        // What a closed connection and a time limit say of stderr stands in their own words
-        // already.
-        let said = matches!(&self.reason, Reason::Call(error) | Reason::NotModern(Some(error)) if error.rpc().is_none());
-        for (n, attempt) in self.attempts.iter().enumerate() {
-            let last = n + 1 == self.attempts.len();
-            if self.attempts.len() > 1 {
-                write!(f, "; process {}: {}", n + 1, attempt.ended)?;
+        // The process that the reason is about comes first, then the one before it.
+        let mut attempts = self.attempts.iter().rev();
+        if !matches!(self.reason, Reason::Restart(_)) {
+            if let Some(last) = attempts.next() {
+                self.write_last(f, last)?;
             }
-            if let Some(probe) = attempt
-                .probe
-                .as_ref()
-                .filter(|_| !(last && self.phase == ConnectPhase::Probe))
-            {
-                write!(f, "; {}: {probe}", ConnectPhase::Probe)?;
-            }
-            if said && last {
-                continue;
-            }
-            let stderr = clean_bytes(
-                &attempt.stderr_tail[attempt.stderr_tail.len().saturating_sub(SHOWN_STDERR)..],
-            );
-            if !stderr.trim().is_empty() {
-                write!(f, "; stderr: {}", stderr.trim())?;
-            }
-            if let Some(first) = attempt.stray_lines.first() {
-                write!(f, "; first stray line on stdout: {}", first.trim())?;
-            }
+        }
+        for first in attempts {
+            write!(f, "; the first process: {}", first.ended)?;
+            write_step(f, ConnectPhase::Probe, first.probe.as_deref())?;
+            write_step(f, ConnectPhase::Handshake, first.handshake.as_deref())?;
+            write_quotes(f, first)?;
         }
         Ok(())
     }
 }
 
-impl StdError for ConnectFailure {}
+impl ConnectFailure {
+    /// Writes of the process that the reason is about what the reason does not say.
+    fn write_last(&self, f: &mut fmt::Formatter<'_>, last: &Attempt) -> fmt::Result {
+        if self.phase != ConnectPhase::Probe {
+            write_step(f, ConnectPhase::Probe, last.probe.as_deref())?;
+        }
+        match &self.reason {
+            // The end of a connection and a time limit quote the server themselves.
+            Reason::Call(error) | Reason::NotModern(Some(error)) if error.rpc().is_none() => Ok(()),
+            _ => write_quotes(f, last),
+        }
+    }
+}
+
+fn write_step(f: &mut fmt::Formatter<'_>, step: ConnectPhase, said: Option<&str>) -> fmt::Result {
+    match said {
+        Some(said) => write!(f, "; {step}: {said}"),
+        None => Ok(()),
+    }
+}
+
+fn write_quotes(f: &mut fmt::Formatter<'_>, attempt: &Attempt) -> fmt::Result {
+    let tail = &attempt.stderr_tail;
+    let (cut, end) = tail.split_at(tail.len().saturating_sub(SHOWN_STDERR));
+    let end = match cut.last() {
+        None | Some(b'\n') => end,
+        Some(_) => whole_words(end),
+    };
+    let stderr = clean_bytes(end);
+    if !stderr.trim().is_empty() {
+        write!(f, "; stderr: {}", stderr.trim())?;
+    }
+    if let Some(first) = attempt.stray_lines.first() {
+        write!(f, "; first stray line on stdout: {}", first.trim())?;
+    }
+    Ok(())
+}
+
+impl StdError for ConnectFailure {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        match &self.reason {
+            // Its text stands in this one's.
+            Reason::Restart(error) => error.source(),
+            _ => None,
+        }
+    }
+}
 
 /// The versions that an error names as supported, in the server's words.
 pub(crate) fn supported(error: &RpcError) -> Option<Vec<String>> {

@@ -6,9 +6,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_core::ser::{Serialize, SerializeMap, Serializer};
-use serde_json::Value;
 use serde_json::value::RawValue;
+use serde_json::{Value, json};
 
 use crate::mcp::handlers::Handlers;
 use crate::mcp::revision::{Era, Revision};
@@ -91,16 +90,15 @@ pub(crate) struct ClientInfo {
     title: Option<String>,
 }
 
-/// Only what every revision knows of: strict servers of the first ones refuse more.
-impl Serialize for ClientInfo {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(None)?;
-        map.serialize_entry("name", &self.name)?;
-        if let Some(title) = &self.title {
-            map.serialize_entry("title", title)?;
+impl ClientInfo {
+    /// Names the client in the words of one revision, since strict servers of the first ones refuse
+    /// more. What else the later ones have is left out.
+    pub(crate) fn in_words_of(&self, revision: Revision) -> Value {
+        let mut info = json!({"name": self.name, "version": self.version});
+        if let Some(title) = self.title.as_ref().filter(|_| revision.has_titles()) {
+            info["title"] = title.as_str().into();
         }
-        map.serialize_entry("version", &self.version)?;
-        map.end()
+        info
     }
 }
 
@@ -139,7 +137,7 @@ impl Options {
 
     // Who the client is.
 
-    /// Sets the name that is shown to people. The default is none.
+    /// Sets the name that is shown to people (revision 2025-06-18). The default is none.
     ///
     /// ```
     /// # mod demo { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/demo.rs")); }

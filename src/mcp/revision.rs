@@ -104,6 +104,10 @@ impl Revision {
         self >= Revision::V2025_06_18
     }
 
+    pub(crate) fn has_titles(self) -> bool {
+        self >= Revision::V2025_06_18
+    }
+
     pub(crate) fn has_elicitation(self) -> bool {
         self >= Revision::V2025_06_18
     }

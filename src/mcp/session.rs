@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
+use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 
 use crate::json::{member, text};
@@ -74,9 +75,9 @@ impl fmt::Debug for Core {
 impl Core {
     pub(crate) fn new(options: Options) -> Arc<Self> {
         // Names and a few empty objects always serialise.
-        let raw = |value| to_raw_value(value).unwrap_or_else(|_| RawValue::NULL.to_owned());
-        let client = to_raw_value(&options.client).unwrap_or_else(|_| RawValue::NULL.to_owned());
-        let capabilities = raw(&options.capabilities(Revision::V2026_07_28));
+        let raw = |value: Value| to_raw_value(&value).unwrap_or_else(|_| RawValue::NULL.to_owned());
+        let client = raw(options.client.in_words_of(Revision::V2026_07_28));
+        let capabilities = raw(options.capabilities(Revision::V2026_07_28));
         Arc::new(Core {
             client,
             capabilities,

@@ -1,13 +1,14 @@
 //! The child of the tests: `landline-peer ROLE [ARG...]`.
 //!
 //! `serve` is a server that does what its calls say, see `server.rs`; the other servers differ from
-//! it in how they start or end. The `host_` roles, in `hosts.rs`, are the other side: programs that
-//! use the library where a test needs a whole process of its own for that. A wrong use panics,
-//! which a test then sees.
+//! it in how they start or end; `mcp_legacy`, in `mcp.rs`, speaks MCP. The `host_` roles, in
+//! `hosts.rs`, are the other side: programs that use the library where a test needs a whole process
+//! of its own for that. A wrong use panics, which a test then sees.
 #![allow(clippy::unwrap_used, reason = "a test may unwrap")]
 
 mod c;
 mod hosts;
+mod mcp;
 mod server;
 
 use std::env;
@@ -35,6 +36,7 @@ const ROLES: &[(&str, Role)] = &[
     ("ignores_all", ignores_all),
     ("records", records),
     ("linger", |_| linger()),
+    ("mcp_legacy", mcp::serve),
     ("host_rounds", hosts::rounds),
     ("host_strays", hosts::strays),
     ("host_failed_starts", hosts::failed_starts),

@@ -213,7 +213,7 @@ pub(crate) fn receive() -> Option<Value> {
 }
 
 /// Writes a message. The client may be gone, which is its own affair.
-fn send(message: &Value) {
+pub(crate) fn send(message: &Value) {
     let mut out = io::stdout().lock();
     let _ = out
         .write_all(format!("{message}\n").as_bytes())

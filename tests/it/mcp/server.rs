@@ -1,7 +1,8 @@
 //! Scripted MCP servers over in-memory pairs.
 #![allow(unreachable_pub, reason = "whatever the other files need")]
 
-use std::io::BufReader;
+use std::io::{BufReader, Read};
+use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
 use std::thread;
 
@@ -85,6 +86,31 @@ pub fn presentation(capabilities: Value) -> Value {
 pub fn refuse(script: &mut Script, request: &Value, code: i64) {
     let error = json!({"code": code, "message": "refused"});
     script.send(json!({"jsonrpc": "2.0", "id": request["id"], "error": error}));
+}
+
+/// Receives the probe.
+pub fn probed(script: &mut Script) -> Value {
+    let probe = script.recv();
+    assert_eq!(probe["method"], "server/discover");
+    probe
+}
+
+/// Plays a server that ends with its input; gives what it was told until then.
+pub fn see_off(script: &mut Script) -> String {
+    let mut rest = String::new();
+    script.input.read_to_string(&mut rest).unwrap();
+    script.output.shutdown(Shutdown::Both).unwrap();
+    rest
+}
+
+/// Connects to a server that is not to become one: gives the error.
+pub fn refusal(options: &Options, greet: impl FnOnce(&mut Script) + Send) -> ConnectError {
+    let (client, script) = connect(options, |script| {
+        greet(script);
+        assert_eq!(see_off(script), "", "nothing is said to a server given up");
+    });
+    drop(script);
+    client.unwrap_err()
 }
 
 /// Makes a call on a thread of its own while `play` plays the server; gives what the call gave.

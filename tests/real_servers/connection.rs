@@ -1,21 +1,9 @@
-//! Against servers that others wrote: the MCP reference server over lines, pylsp over
+//! The connection below any protocol's layer: the MCP reference server over lines, pylsp over
 //! `Content-Length`.
-//!
-//! `LANDLINE_SERVERS` names the folder in which `.ci/run` installed them, at the versions whose
-//! answers are compared here. Without it these tests pass with a message and have shown nothing.
-#![allow(clippy::unwrap_used, reason = "a test may unwrap")]
 
-#[allow(
-    dead_code,
-    reason = "it belongs to the other tests, which use all of it"
-)]
-#[path = "it/support.rs"]
-mod support;
-
-use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
-use std::sync::{Once, mpsc};
-use std::{env, fs, process};
+use std::sync::mpsc;
+use std::{fs, process};
 
 use landline::{
     CallOptions, CancelToken, Cause, ChildSpec, Closed, Connection, Delivery, Dialect, Exit,
@@ -24,7 +12,8 @@ use landline::{
 };
 use serde_json::{Value, json};
 
-use support::{HANG, eventually, guarded};
+use super::support::{HANG, eventually};
+use super::{ends_well, with_servers};
 
 #[test]
 fn the_mcp_server_answers_with_its_name_its_tools_and_their_results() {
@@ -279,19 +268,6 @@ fn what_pylsp_refuses_comes_back_as_its_error() {
     });
 }
 
-/// Runs a test with the folder of servers, under a guard, or says that it is skipped.
-fn with_servers(test: impl FnOnce(&Path) + Send + 'static) {
-    match env::var_os("LANDLINE_SERVERS") {
-        Some(servers) => guarded(move || test(Path::new(&servers))),
-        None => SAY_ONCE.call_once(|| {
-            // Past the capture of the test harness, which hides what a test that passes prints.
-            let skipped = "skipped all tests against real servers: run .ci/run, which installs \
-                           them, or set LANDLINE_SERVERS to the target/servers that it made\n";
-            io::stderr().write_all(skipped.as_bytes()).unwrap();
-        }),
-    }
-}
-
 /// What a server sent unasked, in its order: methods and params.
 type Heard = mpsc::Receiver<(String, Value)>;
 
@@ -333,15 +309,6 @@ fn start(options: Options, program: PathBuf, args: &[&str]) -> (Connection, Hear
         .spawn(&spec)
         .unwrap();
     (server, heard)
-}
-
-/// Closes a server that has nothing to do: it exits by itself once its stdin ends, and there was
-/// nothing to overlook.
-fn ends_well(server: &Connection) {
-    let ended = server.close();
-    assert_eq!(ended.exit, Some(Exit::Code(0)));
-    assert_eq!(ended.step, Step::StdinClosed);
-    assert_eq!(server.survived(), Survived::default());
 }
 
 fn start_mcp(servers: &Path, dialect: Dialect) -> (Connection, Heard) {
@@ -454,8 +421,6 @@ fn range(from: u32, at: u32, to: u32, until: u32) -> Value {
     })
 }
 
-static SAY_ONCE: Once = Once::new();
-
 const PROGRESS: &str = "notifications/progress";
 
 /// No method of any peer's.
@@ -463,7 +428,7 @@ const CLOSED: &str = "(closed)";
 
 const BANNER: &[u8] = b"Starting default (STDIO) server...\n";
 
-const TOOLS: [&str; 13] = [
+pub(super) const TOOLS: [&str; 13] = [
     "echo",
     "get-annotated-message",
     "get-env",
