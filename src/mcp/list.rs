@@ -31,6 +31,26 @@ pub trait Sealed: Sized {
     fn from_raw(raw: &RawValue) -> Self;
 }
 
+/// Says of a view how a list of it is asked for.
+macro_rules! listed {
+    ($name:ident: $method:literal, $member:literal, $capability:literal, $key:literal) => {
+        impl crate::mcp::list::Item for $name {}
+
+        impl crate::mcp::list::Sealed for $name {
+            const METHOD: &'static str = $method;
+            const MEMBER: &'static str = $member;
+            const CAPABILITY: &'static str = $capability;
+            const KEY: &'static str = $key;
+
+            fn from_raw(raw: &serde_json::value::RawValue) -> Self {
+                Self::new(raw)
+            }
+        }
+    };
+}
+
+pub(crate) use listed;
+
 /// A list: all pages in one.
 #[derive(Debug, Clone)]
 pub struct List<T> {

@@ -94,4 +94,27 @@ macro_rules! view {
     )+};
 }
 
+/// Gives views the accessors of what has a name.
+macro_rules! named {
+    ($($name:ident),+ $(,)?) => {$(
+        impl $name {
+            /// The name.
+            pub fn name(&self) -> std::borrow::Cow<'_, str> {
+                self.text("name").unwrap_or_default()
+            }
+
+            /// The name to show to people (revision 2025-06-18).
+            pub fn title(&self) -> Option<std::borrow::Cow<'_, str>> {
+                self.text("title")
+            }
+
+            /// What it is, or is for.
+            pub fn description(&self) -> Option<std::borrow::Cow<'_, str>> {
+                self.text("description")
+            }
+        }
+    )+};
+}
+
+pub(crate) use named;
 pub(crate) use view;

@@ -518,6 +518,9 @@ fn what_a_server_says_of_caching_is_passed_on() {
         let page = answered(&mut script, &page, || client.tools_page(None)).unwrap();
         assert_eq!((page.ttl, page.cache_scope), (ttl, scope), "{said}");
         assert_eq!(page.items.len(), 1);
+        let read = format!("{{\"contents\":[]{said}}}");
+        let read = answered(&mut script, &read, || client.read_resource("a:b")).unwrap();
+        assert_eq!((read.ttl(), read.cache_scope()), (ttl, scope), "{said}");
     }
     // Nothing is cached: each of these was asked for.
 }
