@@ -18,11 +18,12 @@ use crate::cancel::{CancelToken, Cancellable};
 use crate::clocks::{Due, Mark};
 use crate::error::{AnswerFault, Delivery, Error, Limit, Result};
 use crate::json::{Decoded, decode_repairing};
-use crate::link::{CallEnd, Inbox, Link};
+use crate::link::Link;
 use crate::looks::Looks;
 use crate::mailbox::Post;
 use crate::message::{EncodeError, Notification};
 use crate::outbox::{Outgoing, Refused};
+use crate::pending::{CallEnd, Inbox};
 use crate::sync::{after, earlier};
 
 /// The limits and the manner of one call, where they differ from the connection's.
@@ -104,7 +105,7 @@ pub enum Update {
 /// at by whoever waits for it: a call that nobody waits for costs nothing and ends by its answer,
 /// the end of the connection, or its drop.
 ///
-/// Dropping a call gives it up and tells the peer, like [`cancel`](Self::cancel).
+/// Dropping a call gives it up, like [`cancel`](Self::cancel).
 ///
 /// # Examples
 ///
@@ -141,6 +142,7 @@ pub struct Call {
     idle: Duration,
     quiet: bool,
     state: State,
+    looks: Looks,
     /// Keeps the call in its token's list.
     _token: Option<Arc<Cancellable>>,
 }
@@ -181,6 +183,7 @@ impl Call {
             idle: options.idle.unwrap_or(link.limits.idle),
             quiet: options.quiet,
             state: State::Starting,
+            looks: Looks::new(),
             _token: None,
         };
         match link.encoder.call(Some(id), method, &params(id)) {
@@ -214,34 +217,22 @@ impl Call {
         let sent = if cancelled() {
             Err(Refused::GivenUp)
         } else {
-            self.link.outbox.send(out, due)
+            let mut looks = Looks::new();
+            let link = &self.link;
+            link.outbox.send(out, due, || looks.look(link))
         };
-        let refused = match sent {
-            Ok(()) => {
-                self.state = State::Pending;
-                let Some(registered) = &self._token else {
-                    return Ok(());
-                };
-                registered.queued.store(true, Ordering::SeqCst);
-                // A cancel between the last look and this mark has left the call to us.
-                if cancelled() {
-                    registered.give_up();
-                }
-                return Ok(());
+        if let Err(refused) = sent {
+            return Err(self.link.not_sent(&self.method, refused, self.total));
+        }
+        self.state = State::Pending;
+        if let Some(registered) = &self._token {
+            registered.queued.store(true, Ordering::SeqCst);
+            // A cancel between the last look and this mark has left the call to us.
+            if cancelled() {
+                registered.give_up();
             }
-            Err(refused) => refused,
-        };
-        let delivery = Delivery::NotSent;
-        let end = match refused {
-            Refused::GivenUp => CallEnd::Cancelled(delivery),
-            Refused::TimedOut => CallEnd::TimedOut {
-                limit: Limit::Total,
-                after: self.total,
-                delivery,
-            },
-            Refused::Closed => CallEnd::Closed(self.link.why_closed(), delivery),
-        };
-        Err(self.failure(end))
+        }
+        Ok(())
     }
 
     fn not_encoded(&self, error: EncodeError) -> Error {
@@ -363,9 +354,8 @@ impl Call {
         if calls.is_empty() {
             return None;
         }
-        let mut looks = Looks::new();
         loop {
-            let mut until = looks.next(Instant::now());
+            let mut until = None;
             for (place, call) in calls.iter_mut().enumerate() {
                 if call.is_over(&mut until) {
                     return Some(place);
@@ -379,15 +369,15 @@ impl Call {
                 Some(until) => bells.ready_deadline(until).ok(),
                 None => Some(bells.ready()),
             };
-            match rung {
-                // A ring that was heard is taken off: the calls are looked at again.
-                Some(place) => drop(calls[place].inbox.bell().try_recv()),
-                None => looks.look(calls.iter().map(|call| &*call.link)),
+            // A ring that was heard is taken off; the calls are looked at again in any case.
+            if let Some(place) = rung {
+                let _ = calls[place].inbox.bell().try_recv();
             }
         }
     }
 
-    /// Gives the call up and tells the peer, unless it has ended. Never blocks.
+    /// Gives the call up, unless it has ended, and tells the peer if the dialect has a way. Never
+    /// blocks. A request that is still queued is not sent, and then there is nothing to tell.
     pub fn cancel(self) {
         drop(self);
     }
@@ -412,10 +402,9 @@ impl Call {
         if !matches!(self.state, State::Pending) {
             return Some(Update::Ended);
         }
-        let mut looks = Looks::new();
         loop {
             match self.inbox.pop() {
-                Some(Post::Item(notification)) => {
+                Some(Post::Item(heard)) => {
                     // A flood of these must not put off the total limit, which is looked at below
                     // only when there is nothing to take.
                     let total = self.link.clocks.due(self.started, self.total);
@@ -426,8 +415,8 @@ impl Call {
                         self.link.counters.dropped_notifications.bump();
                         return Some(Update::Ended);
                     }
-                    self.heard = self.link.clocks.mark();
-                    return Some(Update::Notification(notification));
+                    self.heard = heard.at;
+                    return Some(Update::Notification(heard.notification));
                 }
                 Some(Post::Lost(lost)) => return Some(Update::Lost(lost)),
                 Some(Post::End(end)) => {
@@ -445,14 +434,12 @@ impl Call {
                 continue;
             }
             let now = Instant::now();
+            let look = self.looks.look(&self.link);
             if until.is_some_and(|until| until <= now) {
                 return None;
             }
-            let look = looks.next(now);
             let wake = earlier(earlier(due.wake_at(), until), look);
-            if !self.inbox.listen(wake) && look.is_none_or(|look| look <= Instant::now()) {
-                looks.look([&*self.link]);
-            }
+            self.inbox.listen(wake);
         }
     }
 
@@ -489,11 +476,12 @@ impl Call {
         if !matches!(self.state, State::Pending) || self.inbox.has_ended() {
             return true;
         }
-        if self.inbox.has_news() {
-            self.heard = self.link.clocks.mark();
+        if let Some(at) = self.inbox.newest(|heard| heard.at) {
+            self.heard = at;
         }
         let (due, ..) = self.due();
-        *until = earlier(*until, due.wake_at());
+        let look = self.looks.look(&self.link);
+        *until = earlier(*until, earlier(due.wake_at(), look));
         due.is_past()
     }
 

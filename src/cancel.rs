@@ -7,7 +7,8 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
-use crate::link::{CallEnd, Inbox, Link};
+use crate::link::Link;
+use crate::pending::{CallEnd, Inbox};
 use crate::sync::lock;
 
 /// Cancels calls from another thread: all that were given the token, those to come included.
@@ -39,7 +40,14 @@ pub struct CancelToken(Arc<Token>);
 #[derive(Debug, Default)]
 struct Token {
     cancelled: AtomicBool,
-    calls: Mutex<Vec<Weak<Cancellable>>>,
+    calls: Mutex<Calls>,
+}
+
+#[derive(Debug, Default)]
+struct Calls {
+    list: Vec<Weak<Cancellable>>,
+    /// The length at which those that are over are taken out.
+    full_at: usize,
 }
 
 /// What a token needs of a call.
@@ -60,12 +68,13 @@ impl CancelToken {
     }
 
     /// Cancels the calls. Never blocks: each ends at once with
-    /// [`Error::Cancelled`](crate::Error::Cancelled) for its caller, unless it has ended already,
-    /// and the peer is told in the dialect's way.
+    /// [`Error::Cancelled`](crate::Error::Cancelled) for its caller, unless it has ended already. A
+    /// request that is still queued is not sent; of any other the peer is told, if the dialect has
+    /// a way.
     pub fn cancel(&self) {
         self.0.cancelled.store(true, Ordering::SeqCst);
         let calls = std::mem::take(&mut *lock(&self.0.calls));
-        for call in calls.iter().filter_map(Weak::upgrade) {
+        for call in calls.list.iter().filter_map(Weak::upgrade) {
             if call.queued.load(Ordering::SeqCst) {
                 call.give_up();
             } else {
@@ -81,10 +90,13 @@ impl CancelToken {
 
     pub(crate) fn register(&self, call: &Arc<Cancellable>) {
         let mut calls = lock(&self.0.calls);
-        // Calls that are over leave the list as new ones come, so it stays as long as those in
-        // flight.
-        calls.retain(|call| call.strong_count() > 0);
-        calls.push(Arc::downgrade(call));
+        // Calls that are over leave the list as new ones come, so that it stays within twice those
+        // in flight, and each is looked at a fixed number of times.
+        if calls.list.len() >= calls.full_at {
+            calls.list.retain(|call| call.strong_count() > 0);
+            calls.full_at = (calls.list.len() * 2).max(LEAST);
+        }
+        calls.list.push(Arc::downgrade(call));
     }
 }
 
@@ -95,3 +107,6 @@ impl Cancellable {
         }
     }
 }
+
+// Fewer calls than this are not worth looking through.
+const LEAST: usize = 16;

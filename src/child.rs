@@ -12,13 +12,13 @@ use std::io::{self, Read};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{ChildStderr, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Condvar, Mutex};
 use std::time::{Duration, Instant};
 
 use crate::quote::{clean_bytes, whole_words};
 use crate::sync::{after, lock, survive, wait_until};
-use crate::sys::{Sighting, Signal, sight, signal_tree};
+use crate::sys::{Observed, Signal, sight, signal_tree};
 
 /// Says which process group the child runs in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -220,9 +220,10 @@ pub(crate) struct Waits {
 #[derive(Debug)]
 pub(crate) struct Child {
     pid: u32,
-    /// SIGTERM is sent once, however many closers come to that step: many programs take a second
-    /// one for a demand to skip their cleaning up.
-    asked: AtomicBool,
+    /// The highest rung of the closing ladder that was taken. SIGTERM is sent once, however many
+    /// closers come to that step: many programs take a second one for a demand to skip their
+    /// cleaning up.
+    taken: AtomicU8,
     state: Mutex<State>,
     ended: Condvar,
 }
@@ -274,7 +275,7 @@ impl Child {
         };
         let child = Child {
             pid: child.id(),
-            asked: AtomicBool::new(false),
+            taken: AtomicU8::new(0),
             state: Mutex::new(State::Unreaped(child)),
             ended: Condvar::new(),
         };
@@ -326,20 +327,29 @@ impl Child {
     }
 
     /// Ends the tree by the closing ladder, the first rung of which, closing stdin, is the
-    /// caller's.
+    /// caller's. The step it tells is the highest that anyone took: a second closer may be further
+    /// up.
     pub(crate) fn end(&self, waits: Waits) -> (Option<Exit>, Step) {
         let within = |wait| self.wait_until(after(Instant::now(), wait));
-        if let Some(exit) = within(waits.after_stdin) {
-            return (Some(exit), Step::StdinClosed);
+        let mut exit = within(waits.after_stdin);
+        if exit.is_none() {
+            // One rung higher, unless another closer is there already.
+            if self.taken.fetch_max(TERM, Ordering::SeqCst) < TERM {
+                self.signal(Signal::Term);
+            }
+            exit = within(waits.after_term);
         }
-        if !self.asked.swap(true, Ordering::SeqCst) {
-            self.signal(Signal::Term);
+        if exit.is_none() {
+            self.taken.store(KILL, Ordering::SeqCst);
+            self.signal(Signal::Kill);
+            exit = within(waits.after_kill);
         }
-        if let Some(exit) = within(waits.after_term) {
-            return (Some(exit), Step::Terminated);
-        }
-        self.signal(Signal::Kill);
-        (within(waits.after_kill), Step::Killed)
+        let step = match self.taken.load(Ordering::SeqCst) {
+            KILL => Step::Killed,
+            TERM => Step::Terminated,
+            _ => Step::StdinClosed,
+        };
+        (exit, step)
     }
 
     fn signal(&self, signal: Signal) {
@@ -356,8 +366,8 @@ impl Child {
             State::Unreaped(child) => child,
         };
         let exit = match sight(self.pid, false) {
-            Sighting::Running => return None,
-            Sighting::Exited => {
+            Observed::Running => return None,
+            Observed::Exited => {
                 // What the leader leaves behind in its group goes now: after reaping, the group's
                 // number may be someone else's. A group of nobody but the dead leader is no error.
                 let _ = signal_tree(self.pid, Signal::Kill);
@@ -367,7 +377,7 @@ impl Child {
                     .flatten()
                     .map_or(Exit::Unknown, Exit::from)
             }
-            Sighting::Gone => Exit::Unknown,
+            Observed::Gone => Exit::Unknown,
         };
         *state = State::Ended(exit);
         self.ended.notify_all();
@@ -479,6 +489,10 @@ fn is_shortage(error: &io::Error) -> bool {
         io::ErrorKind::WouldBlock | io::ErrorKind::OutOfMemory
     ) || matches!(error.raw_os_error(), Some(23 | 24))
 }
+
+// The rungs of the closing ladder that are signals.
+const TERM: u8 = 1;
+const KILL: u8 = 2;
 
 // Looks at a child that is being closed: soon at first, since most end at once, and never a busy
 // loop.

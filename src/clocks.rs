@@ -106,12 +106,13 @@ impl Clocks {
     pub(crate) fn resume(&self, number: u64) {
         let now = Instant::now();
         let mut stops = lock(&self.0);
-        stops.settle(now);
-        stops.open.retain(|(open, _)| *open != number);
-        if stops.open.is_empty() {
-            stops.stood = stops.stood_by(now);
-            stops.since = None;
-        }
+        // What this question has held counts up to now; those that are left hold from now on.
+        stops.stood = stops.stood_by(now);
+        let is_live = |until: Option<Instant>| until.is_none_or(|until| until > now);
+        stops
+            .open
+            .retain(|(open, until)| *open != number && is_live(*until));
+        stops.since = (!stops.open.is_empty()).then_some(now);
     }
 }
 
@@ -201,6 +202,20 @@ mod tests {
         let resumed = clocks.elapsed(mark);
         std::thread::sleep(Duration::from_millis(5));
         assert!(clocks.elapsed(mark) >= resumed + Duration::from_millis(5));
+    }
+
+    #[test]
+    fn a_question_that_outlasts_an_older_one_holds_the_clocks_to_its_own_end() {
+        let clocks = Clocks::default();
+        let mark = clocks.mark();
+        clocks.stop(Duration::from_millis(1));
+        let longer = clocks.stop(HOUR);
+        std::thread::sleep(Duration::from_millis(5));
+        clocks.resume(longer);
+        // The older one's limit had run out meanwhile.
+        let stood = lock(&clocks.0).stood;
+        assert!(stood >= Duration::from_millis(5), "{stood:?}");
+        assert!(matches!(clocks.due(mark, HOUR), Due::At(_)));
     }
 
     #[test]

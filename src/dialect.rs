@@ -80,7 +80,7 @@ pub enum Arrays {
     /// It is a batch (JSON-RPC 2.0, section 6; MCP revision 2025-03-26): the replies to its
     /// requests go out together as one array once all are ready.
     Batch,
-    /// It is a stray line.
+    /// It is a stray line, but for the calls that its elements name, which fail.
     Refuse,
 }
 
@@ -131,9 +131,9 @@ impl Dialect {
     }
 
     /// Adds a notification that belongs to a call, and the path of member names in its params at
-    /// which it names the call's id, as a number or as a string. It goes to the caller that waits
-    /// for that call and extends its idle limit; one that names no pending call goes to the
-    /// handler.
+    /// which it names the call's id, as the number that it is: a string of the same digits names
+    /// something else. It goes to the caller that waits for that call and extends its idle limit;
+    /// one that names no pending call goes to the handler.
     #[must_use]
     pub fn route<I: IntoIterator<Item: Into<String>>>(mut self, method: &str, path: I) -> Self {
         let path = path.into_iter().map(Into::into).collect();

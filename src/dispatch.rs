@@ -9,6 +9,7 @@ use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::fmt;
 use std::io::Read;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -29,10 +30,11 @@ use crate::sync::{Event, earlier, lock, survive, wait_until};
 /// Takes what the peer sends unasked.
 ///
 /// Notifications come one after the other, in wire order, on one thread of the connection; a
-/// handler that takes its time delays only further notifications. Each request comes on a thread of
-/// its own, at most 16 at once. Any method may call [`Peer::request`], block, close the connection,
-/// or panic: a panic is counted, and answers a request with an internal error (-32603). The handler
-/// is dropped by whichever thread of the connection lets go of it last.
+/// handler that takes its time delays further notifications, and the lines of
+/// [`Options::on_stderr`](crate::Options::on_stderr). Each request comes on a thread of its own, at
+/// most 16 at once. Any method may call [`Peer::request`], block, close the connection, or panic: a
+/// panic is counted, and answers a request with an internal error (-32603). The handler is dropped
+/// by whichever thread of the connection lets go of it last.
 ///
 /// ```
 /// use landline::{Handler, Notification, Peer, Request, RpcError};
@@ -71,7 +73,8 @@ pub trait Handler: Send + Sync + 'static {
     }
 
     /// Learns that the connection has ended, once, after the last notification. The default ignores
-    /// it.
+    /// it. The end of a process whose stdout another process keeps open is found by whoever waits
+    /// for an answer, notifies, or asks [`Peer::closed`]; until then nothing is told here.
     fn closed(&self, why: &Closed) {
         let _ = why;
     }
@@ -112,6 +115,10 @@ pub(crate) struct Dispatcher {
     handled: Mutex<u64>,
     progress: Condvar,
     requests: Mutex<Requests>,
+    /// Of the program's own loop: when it looks at the process next, and whether it was told of the
+    /// end, behind which nothing comes.
+    looks: Mutex<Looks>,
+    ended_told: AtomicBool,
 }
 
 impl fmt::Debug for Dispatcher {
@@ -155,6 +162,8 @@ impl Dispatcher {
             handled: Mutex::default(),
             progress: Condvar::new(),
             requests: Mutex::default(),
+            looks: Mutex::new(Looks::new()),
+            ended_told: AtomicBool::new(false),
         })
     }
 
@@ -247,7 +256,7 @@ impl Dispatcher {
 
     fn refuse(&self, responder: Responder, error: RpcError) {
         self.counters().refused_requests.bump();
-        responder.answer(Err(error));
+        responder.answer_now(Err(error));
     }
 
     /// Marks a request as withdrawn by the peer; one that is unknown or answered is ignored. One
@@ -312,7 +321,7 @@ impl Dispatcher {
             return responder.answer_withdrawn();
         }
         let outcome = self.guard(|| handler.request(&self.peer, request));
-        responder.answer_patiently(outcome.unwrap_or_else(|| {
+        responder.answer(outcome.unwrap_or_else(|| {
             Err(RpcError::new(
                 RpcError::INTERNAL_ERROR,
                 "the handler failed",
@@ -340,7 +349,12 @@ impl Dispatcher {
             // Asked before the queues are: what came before the end is in them by then.
             let ended = link.has_ended();
             if let Some(post) = has_handler.then(|| self.backlog.pop()).flatten() {
-                self.deliver(post);
+                // Nothing comes after the handler was told of the end.
+                if told {
+                    self.drop_post(&post);
+                } else {
+                    self.deliver(post);
+                }
                 continue;
             }
             match self.lines.pop() {
@@ -358,9 +372,7 @@ impl Dispatcher {
         }
         // Whoever closes does not wait for a slow handler; what it did not get to is counted.
         while let Some(post) = has_handler.then(|| self.backlog.pop()).flatten() {
-            self.counters()
-                .dropped_notifications
-                .add(u64::from(matches!(post, Post::Item(_))));
+            self.drop_post(&post);
         }
         while let Some(post) = self.lines.pop() {
             self.counters()
@@ -370,6 +382,11 @@ impl Dispatcher {
         if !told {
             self.tell_end();
         }
+    }
+
+    fn drop_post(&self, post: &Post<Incoming, Infallible>) {
+        let lost = u64::from(matches!(post, Post::Item(_)));
+        self.counters().dropped_notifications.add(lost);
     }
 
     fn tell_end(&self) {
@@ -420,10 +437,12 @@ impl Dispatcher {
     /// each time.
     pub(crate) fn take(&self, until: Option<Instant>) -> Option<Incoming> {
         let link = &self.peer.link;
-        let mut looks = Looks::new();
         // Where there is a handler, what comes is for it alone.
         let is_ours = matches!(self.taker, Taker::Queue);
         loop {
+            if self.ended_told.load(Ordering::SeqCst) {
+                return Some(Incoming::Closed(link.why_closed()));
+            }
             // Asked before the queue is: what came before the end is in it by then.
             let ended = link.has_ended();
             match is_ours.then(|| self.backlog.pop()).flatten() {
@@ -437,27 +456,20 @@ impl Dispatcher {
                 None => {}
             }
             if ended {
-                return Some(Incoming::Closed(link.why_closed()));
+                self.ended_told.store(true, Ordering::SeqCst);
+                continue;
             }
             let now = Instant::now();
+            let look = lock(&self.looks).look(link);
             if until.is_some_and(|until| until <= now) {
                 return None;
             }
-            let wake = earlier(until, looks.next(now));
-            if !self.listen(is_ours, false, link.ended(), wake) {
-                looks.look([&**link]);
-            }
+            self.listen(is_ours, false, link.ended(), earlier(until, look));
         }
     }
 
-    /// Waits until something came, or the signal, or the given time. `false`: the time came.
-    fn listen(
-        &self,
-        to_backlog: bool,
-        to_lines: bool,
-        signal: &Event,
-        until: Option<Instant>,
-    ) -> bool {
+    /// Waits until something came, or the signal, or the given time.
+    fn listen(&self, to_backlog: bool, to_lines: bool, signal: &Event, until: Option<Instant>) {
         let never = never();
         let backlog = if to_backlog {
             self.backlog.bell()
@@ -479,7 +491,6 @@ impl Dispatcher {
             Some(1) => lines.try_recv().is_ok(),
             _ => false,
         };
-        ready.is_some()
     }
 
     fn counters(&self) -> &Counters {

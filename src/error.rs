@@ -32,7 +32,7 @@ pub enum Error {
         error: Box<RpcError>,
     },
     /// A time limit ran out before the answer came.
-    #[error("no answer to `{method}` {detail}")]
+    #[error("{} {detail}", opening(method, detail.delivery))]
     Timeout {
         /// The method called.
         method: Box<str>,
@@ -48,7 +48,7 @@ pub enum Error {
         delivery: Delivery,
     },
     /// The connection ended before the answer came, or had ended before the call.
-    #[error("no answer to `{method}`: {why}")]
+    #[error("{}: {why}", opening(method, *delivery))]
     Closed {
         /// The method called.
         method: Box<str>,
@@ -222,7 +222,7 @@ impl fmt::Display for Timeout {
             Limit::Idle => write!(f, "and no sign of life for {:?}", self.after)?,
         }
         if self.delivery == Delivery::NotSent {
-            f.write_str("; it was still queued and was not sent")?;
+            f.write_str("; it was still waiting to be written")?;
         } else if !self.heard {
             f.write_str(
                 "; the peer runs and has sent no message yet, perhaps it expects another framing",
@@ -239,6 +239,14 @@ impl fmt::Display for Timeout {
     }
 }
 
+/// How the text of an error without an answer begins.
+fn opening(method: &str, delivery: Delivery) -> String {
+    match delivery {
+        Delivery::NotSent => format!("`{method}` was not sent"),
+        Delivery::MaybeRun | Delivery::Answered => format!("no answer to `{method}`"),
+    }
+}
+
 /// What is wrong with an answer that came.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -251,8 +259,9 @@ pub enum AnswerFault {
         /// The limit in bytes.
         limit: usize,
     },
-    /// Its frame names the call and is no valid JSON, or was cut short.
-    #[error("its frame is no valid JSON")]
+    /// Its frame names the call and cannot be read as a message: it is no valid JSON, was cut
+    /// short, or is an array where the dialect refuses them or one of too many elements.
+    #[error("its frame cannot be read as a message")]
     Malformed,
     /// It has neither a result nor an error.
     #[error("it has neither a result nor an error")]
@@ -342,7 +351,10 @@ impl fmt::Display for Closed {
                 }
             }
             Cause::RepliesUnread { limit } => {
-                write!(f, "the peer left over {limit} bytes of replies unread")?;
+                write!(
+                    f,
+                    "the peer left over {limit} bytes of replies and cancellations unread"
+                )?;
             }
         }
         let mismatch = matches!(self.cause, Cause::Framing(FrameError::Mismatch { .. }));
@@ -367,12 +379,15 @@ fn write_quotes(f: &mut fmt::Formatter<'_>, stray_lines: &[String], stderr: &[u8
     Ok(())
 }
 
-/// The end of a tail as text, without a line cut at its beginning.
+/// The end of a tail as text: without a line cut at its beginning, unless that is all there is.
 fn shown(stderr: &[u8]) -> String {
     let (gone, end) = stderr.split_at(stderr.len().saturating_sub(SHOWN_STDERR));
     match gone.last() {
         None | Some(b'\n') => clean_bytes(end),
-        Some(_) => clean_bytes(whole_words(end)),
+        Some(_) => match whole_words(end) {
+            b"" => clean_bytes(end),
+            whole => clean_bytes(whole),
+        },
     }
 }
 

@@ -233,12 +233,12 @@ impl FrameReader {
                 });
             }
             let size = self.buffer.len();
-            if size > HEADER_LIMIT {
+            let (before, header) = split_header(&self.buffer);
+            if size > HEADER_LIMIT && header.is_some() {
                 return Err(FrameError::HeaderTooLong {
                     limit: HEADER_LIMIT,
                 });
             }
-            let (before, header) = split_header(&self.buffer);
             if stop == Stop::Input && (header.is_some() || self.block.is_open()) {
                 // The header may itself be cut short, so its number is not to be believed.
                 self.block = Block::default();

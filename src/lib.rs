@@ -19,9 +19,10 @@
 //! # The picture
 //!
 //! ```text
-//!  ChildSpec ──▶ Child ──pipes──▶ Framing ──frames──▶ Message ──▶ Connection
-//!  what to run   running it       bytes ⇄ frames      frames ⇄     request(),
-//!                                                     messages     notify(), close()
+//!  ChildSpec ──▶ Child ──pipes──▶ Framing ──frames──▶ Message ──▶ Connection ──▶ mcp::Client
+//!  what to run   running it       bytes ⇄ frames      frames ⇄     request(),      tools, prompts,
+//!                                                     messages     notify(),       both eras
+//!                                                                  close()
 //! ```
 //!
 //! - [`ChildSpec`] says what to run, as a value that the operating system will accept; [`Options`]
@@ -33,47 +34,52 @@
 //! - [`Handler`] takes what the peer sends unasked, or the program's own loop does:
 //!   [`Connection::next_incoming`].
 //! - [`Error`] says what went wrong, and what the peer can have seen: [`Delivery`].
+//! - [`Peer::survived`] counts what was overlooked on the way: banners, odd ids, late answers.
 //! - [`Dialect`] is how a protocol on top uses JSON-RPC: how a call is cancelled, which
-//!   notifications belong to it.
+//!   notifications belong to it. Without one, a peer is not told of calls that are given up.
 //!
 //! A request passes three layers: the caller's thread encodes it into one buffer and hands it to
 //! the writer thread; the reader thread finds out whose answer a frame is and moves its raw text
 //! across; the caller's thread decodes that into the caller's own type.
 //!
-//! # A protocol on top
+//! # Protocols on top
 //!
-//! What MCP (revision 2025-11-25) makes of it: a [`Dialect`] that knows progress and cancellation,
-//! the handshake, and a tool whose progress comes to the caller that waits.
+//! [`mcp`] is a client of the Model Context Protocol, every published revision, built on what is
+//! public here. Another protocol does the same: its [`Dialect`] says how it uses JSON-RPC, its
+//! handshake is a request like any other, and [`json`] and [`quote`] have what a layer needs that
+//! keeps raw text. The Language Server Protocol (3.17) begins so:
 //!
 //! ```no_run
-//! use landline::{CallOptions, ChildSpec, Dialect, OnCancel, Options, Update};
+//! use landline::{ChildSpec, Dialect, Framing, OnCancel, Options, Update};
 //! use serde_json::{Value, json};
 //!
-//! let mcp = Dialect::new()
-//!     .cancel_calls("notifications/cancelled", "requestId")
-//!     .cancelled_requests("notifications/cancelled", "requestId", OnCancel::NoReply)
-//!     .route("notifications/progress", ["progressToken"])
-//!     .answer_at_once("ping", json!({}));
-//! let server = Options::new().dialect(mcp).spawn(&ChildSpec::new("my-mcp-server")?)?;
+//! let lsp = Dialect::new()
+//!     .cancel_calls("$/cancelRequest", "id")
+//!     .cancelled_requests("$/cancelRequest", "id", OnCancel::Reply { code: -32800 })
+//!     .route("$/progress", ["token"]);
+//! let server = Options::new()
+//!     .framing(Framing::ContentLength)
+//!     .dialect(lsp)
+//!     .spawn(&ChildSpec::new("pylsp")?)?;
 //!
-//! let hello = json!({
-//!     "protocolVersion": "2025-11-25",
-//!     "capabilities": {},
-//!     "clientInfo": {"name": "my-tool", "version": "1.0"},
-//! });
-//! // The specification forbids to cancel this one.
-//! let welcome: Value = server.request_with("initialize", hello, &CallOptions::new().quiet())?;
-//! server.notify("notifications/initialized", ())?;
+//! let hello = json!({"processId": std::process::id(), "rootUri": null, "capabilities": {}});
+//! let welcome: Value = server.request("initialize", hello)?;
+//! server.notify("initialized", json!({}))?;
 //!
-//! let build = server.start_with("tools/call", &CallOptions::new(), |id| {
-//!     json!({"name": "build", "arguments": {}, "_meta": {"progressToken": id}})
+//! // Its progress is the call's, because it goes by the call's id.
+//! let symbols = server.start_with("workspace/symbol", &Default::default(), |id| {
+//!     json!({"query": "main", "workDoneToken": id})
 //! })?;
-//! let result: Value = build.wait_with(|update| {
+//! let found: Value = symbols.wait_with(|update| {
 //!     if let Update::Notification(progress) = update {
 //!         println!("{:?}", progress.params());
 //!     }
 //! })?;
-//! # let _ = (welcome, result);
+//!
+//! server.request::<Value>("shutdown", ())?;
+//! server.notify("exit", ())?;
+//! server.close();
+//! # let _ = (welcome, found);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
@@ -131,6 +137,11 @@
 //! 20. **Small**: the build is the closure of thiserror, serde_json and crossbeam-channel, 13
 //!     crates, and nothing else; unsafe in one file.
 //!
+//! Two have an edge where no thread waits for the process, as idle is to cost nothing. A process
+//! that ends while another one keeps its stdout open is found out by whoever waits for an answer,
+//! waits for room, notifies, or asks [`Peer::closed`]: a handler alone is not told (2). And whoever
+//! waits looks at the process for that now and then, once a second in a long wait (19).
+//!
 //! # The threads
 //!
 //! | thread | owns | ends when |
@@ -145,9 +156,11 @@
 //!
 //! | limit | default | set by |
 //! |---|---|---|
+//! | connect: until an MCP server is ready to call, its start included | 60 s | [`mcp::Options::connect_timeout`] |
+//! | probe: for the answer that tells a modern MCP server | 10 s | [`mcp::Options::probe_timeout`] |
 //! | total: a whole call | 60 s | [`Options::request_timeout`], [`CallOptions::timeout`] |
 //! | idle: since the last sign of life of a call | none | [`Options::idle_timeout`], [`CallOptions::idle`] |
-//! | close: after stdin is closed, after SIGTERM | 2 s, 2 s | [`Options::close_waits`] |
+//! | close: from its begin, after SIGTERM | 2 s, 2 s | [`Options::close_waits`] |
 //! | drop: the same steps | 0.25 s each | [`Options::drop_waits`] |
 //! | reply: a handler's reply to a peer that reads nothing at all | 10 s | [`Options::reply_timeout`] |
 //! | human: how long one question to a person stops the clocks | 10 min | [`Options::human_timeout`] |
@@ -168,6 +181,13 @@
 //! | a `Content-Length` header block | 8 KiB | |
 //! | stray lines quoted | 8 of 256 bytes | |
 //! | calls remembered as given up | 1,024 | |
+//! | messages in one array | 65,536 | |
+//! | stray text between two `Content-Length` frames | 256 KiB | |
+//! | a declared `Content-Length` before the connection is given up | 16 times a frame | |
+//! | a line of stderr handed to the callback in one piece | 64 KiB | |
+//!
+//! What has no setter is fixed. Text that is not UTF-8 takes up to three times its size while it is
+//! repaired.
 //!
 //! # Closing
 //!
@@ -184,8 +204,8 @@
 //! - No retries: a call that failed is the caller's to repeat, by its [`Delivery`].
 //! - No restarts: a connection is one process.
 //! - No shell: a [`ChildSpec`] is a program and its arguments.
-//! - No handshake: `initialize` of MCP or LSP is a request like any other, and the caller's to
-//!   make.
+//! - No handshake but that of [`mcp`]: `initialize` of LSP is a request like any other, and the
+//!   caller's to make.
 //! - No Windows yet: Linux is tested, macOS is written for and not tested.
 
 #[cfg(doctest)]
@@ -222,6 +242,7 @@ mod mailbox;
 
 mod clocks;
 mod outbox;
+mod pending;
 
 mod link;
 mod looks;

@@ -6,43 +6,23 @@
 //! exactly once, by its answer, by its caller giving up, or by the end, and whoever takes it out
 //! ends it. Where two locks are held at once, that of the calls is taken before that of the queue.
 
-use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
-use serde_json::value::RawValue;
-
 use crate::child::{Child, Exit, Step, Tail, Waits};
 use crate::clocks::Clocks;
 use crate::crew::Crew;
 use crate::dialect::Dialect;
-use crate::error::{AnswerFault, Cause, Closed, Delivery, Limit, Phase, Timeout};
+use crate::error::{Cause, Closed, Delivery, Error, Limit, Phase, Timeout};
 use crate::framing::{Encoded, FrameError};
 use crate::mailbox::Mailbox;
-use crate::message::{Encoder, Notification, RpcError};
-use crate::outbox::Outbox;
+use crate::message::Encoder;
+use crate::outbox::{Outbox, Refused, Sent};
+use crate::pending::{CallEnd, Inbox, Pending};
 use crate::survived::Counters;
 use crate::sync::{Event, after, lock, wait_until};
-
-/// Where a caller finds what belongs to its call, and the end.
-pub(crate) type Inbox = Mailbox<Notification, CallEnd>;
-
-/// How a call ended; its caller makes a result of it.
-#[derive(Debug)]
-pub(crate) enum CallEnd {
-    Result(Box<RawValue>),
-    Rpc(RpcError),
-    Unusable(AnswerFault),
-    Closed(Arc<Closed>, Delivery),
-    Cancelled(Delivery),
-    TimedOut {
-        limit: Limit,
-        after: Duration,
-        delivery: Delivery,
-    },
-}
 
 /// The limits of a connection, as the options set them.
 #[derive(Debug, Clone, Copy)]
@@ -97,7 +77,7 @@ pub(crate) struct Link {
     pub(crate) child: Option<Child>,
     pub(crate) tail: Option<Tail>,
     dialect: RwLock<Arc<Dialect>>,
-    calls: Mutex<Calls>,
+    calls: Mutex<Pending>,
     /// The first cause of the end.
     closed: OnceLock<Arc<Closed>>,
     /// The peer reads no more, but may still answer what it has read.
@@ -106,7 +86,7 @@ pub(crate) struct Link {
     ended: Event,
     heard: AtomicBool,
     /// Counts reads of the peer's output, so that a looker can tell whether the pipe is still
-    /// draining.
+    /// draining. Odd while the reader waits for more, and when it has done.
     reads: AtomicU64,
     draining: Mutex<Option<Draining>>,
     pub(crate) io_threads: Crew,
@@ -122,7 +102,7 @@ impl fmt::Debug for Link {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Link")
             .field("pid", &self.child.as_ref().map(Child::pid))
-            .field("pending", &lock(&self.calls).pending.len())
+            .field("pending", &lock(&self.calls).len())
             .field("closed", &self.closed())
             .finish_non_exhaustive()
     }
@@ -132,14 +112,6 @@ impl fmt::Debug for Link {
 struct Closing {
     begun: bool,
     report: Option<Ended>,
-}
-
-#[derive(Debug)]
-struct Calls {
-    pending: HashMap<u64, Arc<Inbox>>,
-    next: u64,
-    given_up: VecDeque<u64>,
-    open: bool,
 }
 
 /// What is known of a pipe whose process has ended.
@@ -168,12 +140,7 @@ impl Link {
             child,
             tail,
             dialect: RwLock::new(Arc::new(dialect)),
-            calls: Mutex::new(Calls {
-                pending: HashMap::new(),
-                next: 1,
-                given_up: VecDeque::new(),
-                open: true,
-            }),
+            calls: Mutex::new(Pending::new()),
             closed: OnceLock::new(),
             input_closed: OnceLock::new(),
             ended: Event::new(),
@@ -225,54 +192,37 @@ impl Link {
     /// queued.
     pub(crate) fn enter(&self) -> Result<(u64, Arc<Inbox>), Arc<Closed>> {
         let inbox = Arc::new(Mailbox::new(self.limits.notifications));
-        let mut calls = lock(&self.calls);
-        if !calls.open {
-            drop(calls);
-            return Err(self.why_closed());
+        let id = lock(&self.calls).enter(&inbox);
+        match id {
+            Some(id) => Ok((id, inbox)),
+            None => Err(self.why_closed()),
         }
-        let id = calls.next;
-        calls.next += 1;
-        calls.pending.insert(id, inbox.clone());
-        Ok((id, inbox))
     }
 
     /// Finds a pending call, for a notification that belongs to it.
     pub(crate) fn pending(&self, id: u64) -> Option<Arc<Inbox>> {
-        lock(&self.calls).pending.get(&id).cloned()
+        lock(&self.calls).get(id).cloned()
     }
 
     /// Takes out a call that is answered. `None` counts the answer as what it is.
     pub(crate) fn take_answered(&self, id: u64) -> Option<Arc<Inbox>> {
         let mut calls = lock(&self.calls);
-        if let Some(inbox) = calls.pending.remove(&id) {
-            return Some(inbox);
+        let inbox = calls.take(id);
+        if inbox.is_none() {
+            calls.stray_answer(id, &self.counters).bump();
         }
-        if let Some(at) = calls.given_up.iter().position(|given_up| *given_up == id) {
-            // A second answer to it is a duplicate.
-            calls.given_up.remove(at);
-            self.counters.late_answers.bump();
-        } else if (1..calls.next).contains(&id) {
-            self.counters.duplicate_answers.bump();
-        } else {
-            self.counters.unknown_answers.bump();
-        }
-        None
+        inbox
     }
 
     /// Takes out the one pending call, if there is exactly one.
     pub(crate) fn take_lone(&self) -> Option<Arc<Inbox>> {
-        let mut calls = lock(&self.calls);
-        let mut ids = calls.pending.keys().copied();
-        match (ids.next(), ids.next()) {
-            (Some(id), None) => calls.pending.remove(&id),
-            _ => None,
-        }
+        lock(&self.calls).take_lone()
     }
 
     /// Takes out a call without counting: its request was never queued, or a frame that cannot be
     /// used names it.
     pub(crate) fn retract(&self, id: u64) -> Option<Arc<Inbox>> {
-        lock(&self.calls).pending.remove(&id)
+        lock(&self.calls).take(id)
     }
 
     /// Takes out a call that its caller gives up, and tells the peer unless nothing of it was sent
@@ -280,14 +230,11 @@ impl Link {
     /// ending it.
     pub(crate) fn give_up(&self, id: u64, quiet: bool) -> Option<Delivery> {
         let mut calls = lock(&self.calls);
-        calls.pending.remove(&id)?;
+        calls.take(id)?;
         if self.outbox.withdraw(id) {
             return Some(Delivery::NotSent);
         }
-        if calls.given_up.len() == GIVEN_UP {
-            calls.given_up.pop_front();
-        }
-        calls.given_up.push_back(id);
+        calls.remember(id);
         drop(calls);
         if !quiet {
             self.tell_cancelled(id);
@@ -325,10 +272,7 @@ impl Link {
 
     /// Wakes every caller, so that each looks at the clock again.
     pub(crate) fn wake_callers(&self) {
-        lock(&self.calls)
-            .pending
-            .values()
-            .for_each(|inbox| inbox.ring());
+        lock(&self.calls).inboxes().for_each(|inbox| inbox.ring());
         self.outbox.recheck();
     }
 
@@ -345,20 +289,25 @@ impl Link {
     }
 
     fn send_reply(&self, json: &[u8], patience: Duration) {
-        match self.encoder.raw(json) {
+        let sent = match self.encoder.raw(json) {
             Ok(frame) => self.send_urgent(frame, patience),
             // Whoever made the reply checked its size; only a limit below an empty reply's comes
             // here.
-            Err(_) => self.counters.unanswered_requests.bump(),
+            Err(_) => Sent::Dropped,
+        };
+        if sent == Sent::Dropped && !self.has_ended() {
+            self.counters.unanswered_requests.bump();
         }
     }
 
-    fn send_urgent(&self, frame: Encoded, patience: Duration) {
-        if !self.outbox.send_urgent(frame, patience) {
-            self.end(Cause::RepliesUnread {
-                limit: self.limits.replies,
-            });
+    fn send_urgent(&self, frame: Encoded, patience: Duration) -> Sent {
+        let sent = self.outbox.send_urgent(frame, patience);
+        if sent == Sent::Unread {
+            let limit = self.limits.replies;
+            let exit = self.child.as_ref().and_then(Child::look);
+            self.end(exit.map_or(Cause::RepliesUnread { limit }, Cause::Exited));
         }
+        sent
     }
 
     // The end.
@@ -390,8 +339,7 @@ impl Link {
         if self.closed.set(why.clone()).is_err() {
             return;
         }
-        calls.open = false;
-        let pending = std::mem::take(&mut calls.pending);
+        let pending = calls.end();
         drop(calls);
         let unsent = self.outbox.close();
         for (id, inbox) in pending {
@@ -432,7 +380,9 @@ impl Link {
     pub(crate) fn input_ended(&self, error: std::io::Error, unfinished: Option<u64>) {
         // A peer that died says so on its output too, and with its exit status.
         self.ended.wait(LAST_WORDS);
-        let why = Arc::new(self.explain(Cause::InputClosed(error)));
+        let exit = self.child.as_ref().and_then(Child::look);
+        let cause = exit.map_or(Cause::InputClosed(error), Cause::Exited);
+        let why = Arc::new(self.explain(cause));
         let why = {
             // As in `end`: it is the first cause only if there is none.
             let _calls = lock(&self.calls);
@@ -495,7 +445,7 @@ impl Link {
                 (None, Step::StdinClosed)
             }
         };
-        let pipes_held = !self.io_threads.wait_gone(waits.for_threads);
+        let pipes_held = self.pipes_held(waits.for_threads);
         self.dispatch_thread.wait_gone(HANDLER_WAIT);
         self.left.fire();
         let ended = Ended {
@@ -531,8 +481,14 @@ impl Link {
         closing.report.unwrap_or(Ended {
             exit,
             step,
-            pipes_held: !self.io_threads.wait_gone(Duration::ZERO),
+            pipes_held: self.pipes_held(Duration::ZERO),
         })
+    }
+
+    /// Whether someone else still keeps a pipe open, once the threads that own them had their time.
+    /// A reader that is at work on what it has read is none that waits for a stranger.
+    fn pipes_held(&self, wait: Duration) -> bool {
+        !self.io_threads.wait_gone(wait) && self.reads.load(Ordering::Relaxed) % 2 == 1
     }
 
     fn explain(&self, cause: Cause) -> Closed {
@@ -545,6 +501,23 @@ impl Link {
             },
             stderr_tail: self.stderr_tail(),
             stray_lines: self.counters.stray_quotes(),
+        }
+    }
+
+    /// Why a frame did not enter the queue.
+    pub(crate) fn not_sent(&self, method: &str, refused: Refused, total: Duration) -> Error {
+        let (method, delivery) = (method.into(), Delivery::NotSent);
+        match refused {
+            Refused::GivenUp => Error::Cancelled { method, delivery },
+            Refused::Closed => Error::Closed {
+                method,
+                delivery,
+                why: self.why_closed(),
+            },
+            Refused::TimedOut => Error::Timeout {
+                method,
+                detail: Box::new(self.timeout(Limit::Total, total, delivery)),
+            },
         }
     }
 
@@ -573,9 +546,6 @@ impl Link {
             .unwrap_or_else(|| Arc::new(self.explain(Cause::ClosedHere)))
     }
 }
-
-// How many calls given up are remembered, so that their late answers are told from duplicates.
-const GIVEN_UP: usize = 1024;
 
 // How long the end of a stream waits for what explains it: the exit, and the rest of stderr.
 const LAST_WORDS: Duration = Duration::from_millis(300);

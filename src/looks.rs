@@ -9,28 +9,35 @@ use std::time::{Duration, Instant};
 use crate::link::Link;
 use crate::sync::after;
 
-/// When one who waits looks at the process: a process that has ended while another one keeps its
-/// pipe open is not found out in any other way.
+/// When someone who waits looks next. It is kept from one wait to the next, so that many short ones
+/// find out as much as a long one.
 #[derive(Debug)]
-pub(crate) struct Looks(Duration);
+pub(crate) struct Looks {
+    pause: Duration,
+    next: Option<Instant>,
+}
 
 impl Looks {
     pub(crate) fn new() -> Self {
-        Looks(FIRST_LOOK)
+        Looks {
+            pause: FIRST_LOOK,
+            next: after(Instant::now(), FIRST_LOOK),
+        }
     }
 
-    /// When to look next, from now on.
-    pub(crate) fn next(&self, now: Instant) -> Option<Instant> {
-        after(now, self.0)
-    }
-
-    /// Looks; the next look is soon if a pipe is draining, otherwise later than this one was.
-    pub(crate) fn look<'a>(&mut self, links: impl IntoIterator<Item = &'a Link>) {
-        self.0 = if links.into_iter().any(Link::look) {
-            FIRST_LOOK
-        } else {
-            (self.0 * 2).min(LAST_LOOK)
-        };
+    /// Looks if it is time to, and tells when to look next: soon if the pipe is draining, otherwise
+    /// later than this look was.
+    pub(crate) fn look(&mut self, link: &Link) -> Option<Instant> {
+        let now = Instant::now();
+        if self.next.is_some_and(|next| next <= now) {
+            self.pause = if link.look() {
+                FIRST_LOOK
+            } else {
+                (self.pause * 2).min(LAST_LOOK)
+            };
+            self.next = after(now, self.pause);
+        }
+        self.next
     }
 }
 

@@ -29,7 +29,6 @@ pub(crate) struct Mailbox<T, E> {
 struct Contents<T, E> {
     posts: VecDeque<Entry<T>>,
     bytes: usize,
-    news: bool,
     end: Option<E>,
     /// There was a change that no listener has heard of.
     ringing: bool,
@@ -60,7 +59,6 @@ impl<T, E> Mailbox<T, E> {
         let contents = Contents {
             posts: VecDeque::new(),
             bytes: 0,
-            news: false,
             end: None,
             ringing: false,
             listeners: 0,
@@ -84,7 +82,6 @@ impl<T, E> Mailbox<T, E> {
             dropped += 1;
         }
         contents.bytes += cost;
-        contents.news = true;
         contents.posts.push_back(Entry::Item { item, cost });
         self.ring_in(contents);
         dropped
@@ -106,8 +103,6 @@ impl<T, E> Mailbox<T, E> {
             Some(Entry::Gap(lost)) => Some(Post::Lost(lost)),
             Some(Entry::Item { item, cost }) => {
                 contents.bytes -= cost;
-                // Whoever takes an item knows of it, and of what came before this moment.
-                contents.news = false;
                 Some(Post::Item(item))
             }
             None => contents.end.take().map(Post::End),
@@ -124,16 +119,22 @@ impl<T, E> Mailbox<T, E> {
         lock(&self.contents).end.is_some()
     }
 
-    /// Whether anything was put in since the last time that this was asked or an item was taken.
-    pub(crate) fn has_news(&self) -> bool {
-        std::mem::take(&mut lock(&self.contents).news)
+    /// Looks at the newest item without taking it.
+    pub(crate) fn newest<R>(&self, look: impl FnOnce(&T) -> R) -> Option<R> {
+        let contents = lock(&self.contents);
+        match contents.posts.back()? {
+            Entry::Item { item, .. } => Some(look(item)),
+            // A newer item always follows a gap, unless it was taken.
+            Entry::Gap(_) => None,
+        }
     }
 
-    /// Waits for the bell until the given time and tells whether it rang. It rings after each
-    /// change, and may ring for nothing.
-    pub(crate) fn listen(&self, until: Option<Instant>) -> bool {
-        if soon(|| std::mem::take(&mut lock(&self.contents).ringing).then_some(())).is_some() {
-            return true;
+    /// Waits for the bell until the given time. It rings after each change, and may ring for
+    /// nothing.
+    pub(crate) fn listen(&self, until: Option<Instant>) {
+        let heard = || std::mem::take(&mut lock(&self.contents).ringing).then_some(());
+        if soon(heard).is_some() {
+            return;
         }
         let mut contents = lock(&self.contents);
         contents.listeners += 1;
@@ -141,7 +142,7 @@ impl<T, E> Mailbox<T, E> {
             contents = wait_until(&self.rings, contents, until);
         }
         contents.listeners -= 1;
-        std::mem::take(&mut contents.ringing)
+        contents.ringing = false;
     }
 
     /// Wakes a waiting reader, so that it looks at the clock and at the world again.
@@ -252,13 +253,14 @@ mod tests {
     }
 
     #[test]
-    fn what_was_taken_is_no_news() {
+    fn the_newest_item_can_be_looked_at() {
         let mailbox = Mailbox::<u32, ()>::new(10);
-        mailbox.push(1, 1);
-        assert!(mailbox.has_news());
-        mailbox.push(2, 1);
-        assert_eq!(mailbox.pop(), Some(Post::Item(1)));
-        assert!(!mailbox.has_news());
+        assert_eq!(mailbox.newest(|item| *item), None);
+        mailbox.push(1, 10);
+        mailbox.push(2, 10);
+        assert_eq!(mailbox.newest(|item| *item), Some(2));
+        assert_eq!(drain(&mailbox), [Post::Lost(1), Post::Item(2)]);
+        assert_eq!(mailbox.newest(|item| *item), None);
     }
 
     #[test]
@@ -278,7 +280,7 @@ mod tests {
             match mailbox.pop() {
                 Some(Post::Item(item)) => return item,
                 Some(_) => {}
-                None => drop(mailbox.listen(None)),
+                None => mailbox.listen(None),
             }
         };
         let mut taken = std::thread::scope(|scope| {

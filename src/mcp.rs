@@ -14,6 +14,46 @@
 //! server.close();
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
+//!
+//! # What each revision has
+//!
+//! | | 2024-11-05 | 2025-03-26 | 2025-06-18 | 2025-11-25 | 2026-07-28 |
+//! |---|---|---|---|---|---|
+//! | [era](eras) | legacy | legacy | legacy | legacy | modern |
+//! | tools, resources, prompts: [`Session`] | yes | yes | yes | yes | yes |
+//! | [completions](Session::complete) | ungated | yes | with context | with context | with context |
+//! | [log level](Session::set_log_level) | yes | yes | yes | yes | in each request |
+//! | [ping](Session::ping) | yes | yes | yes | yes | no |
+//! | [roots](Options::roots), [sampling](Options::sample) | yes | yes | yes | yes | in rounds |
+//! | [sampling with tools](Options::sample_with_tools) | no | no | no | yes | in rounds |
+//! | [forms](Options::elicit_form) | no | no | yes | yes | in rounds |
+//! | [pages to visit](Options::elicit_url) | no | no | no | yes | in rounds |
+//! | [progress](CallOptions::progress) | yes | with message | with message | with message | with message |
+//! | batches received | no | yes | no | no | no |
+//! | [structured results](ToolResult::structured) | no | no | objects | objects | any value |
+//! | [cache hints](Page::ttl) | no | no | no | no | yes |
+//!
+//! "In rounds" means that the server asks inside a result, and the call goes out once more with the
+//! answer; the handler is the same.
+//!
+//! # Calling
+//!
+//! A [`Client`] owns the connection; a [`Session`] is a handle to it, which handlers are given too,
+//! and has the methods. Each blocks until its result, with the limits of the [`Options`] or of its
+//! [`CallOptions`]. What the server does not declare is not asked for: [`Error::NotSupported`].
+//!
+//! Values are views: they keep the JSON that the server wrote and read it by accessors, so that a
+//! new or odd member loses nothing. Any value has its raw text, and decodes into a type of the
+//! caller's own.
+//!
+//! # Answering
+//!
+//! Handlers are closures, installed one by one on [`Options`]; installing one declares its
+//! capability. One that asks a person stops the clocks of the connection meanwhile, for the
+//! [human limit](Options::human_timeout) at most.
+
+#[doc = include_str!("mcp/eras.md")]
+pub mod eras {}
 
 // In the order in which a client lives. What is spoken:
 mod revision;
@@ -40,6 +80,7 @@ mod tools;
 mod options;
 mod server;
 
+mod dialects;
 mod error;
 
 mod connect;

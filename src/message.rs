@@ -47,6 +47,16 @@ impl Id {
     }
 }
 
+impl Id {
+    /// How many bytes its text takes.
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            Id::Integer(_) => 0,
+            Id::String(text) | Id::Other(text) => text.len(),
+        }
+    }
+}
+
 impl fmt::Display for Id {
     /// Writes the id as JSON.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -301,7 +311,9 @@ pub(crate) fn parse(text: &str) -> Option<Parsed> {
         (None, id) => {
             let looks_like_one = jsonrpc.is_some() || result.is_some() || error.is_some();
             let error = error.filter(|raw| raw.get() != "null");
-            if !looks_like_one || (id.is_none() && error.is_none()) {
+            // An error that names no call has to say what it is: log lines have errors too.
+            let is_lone_error = jsonrpc.is_some() && error.is_some();
+            if !looks_like_one || (id.is_none() && !is_lone_error) {
                 return None;
             }
             let outcome = match (error, result) {

@@ -160,17 +160,19 @@ impl Options {
         self
     }
 
-    /// Sets how long a peer that reads nothing at all may leave a handler's reply waiting for room
-    /// among the replies before the connection is given up; a peer that reads, however slowly, is
-    /// waited for. Only the thread of that request waits. The default is 10 seconds.
+    /// Sets how long a peer that reads nothing may leave an answer to one of its requests waiting
+    /// for room among the replies before the connection is given up; a peer that takes a frame, or
+    /// 64 KiB of one, in that time is waited for. Only the thread that answers waits. The default
+    /// is 10 seconds.
     #[must_use]
     pub fn reply_timeout(mut self, limit: Duration) -> Self {
         self.limits.reply = limit;
         self
     }
 
-    /// Sets the waits of [`close`](Peer::close): after stdin is closed, and after SIGTERM. The
-    /// default is 2 seconds each; zero is allowed.
+    /// Sets the waits of [`close`](Peer::close): from its begin, in which what is queued is
+    /// written, stdin is closed and the process may end; and after SIGTERM. The default is 2
+    /// seconds each; zero is allowed.
     #[must_use]
     pub fn close_waits(mut self, after_stdin: Duration, after_term: Duration) -> Self {
         self.limits.close.after_stdin = after_stdin;

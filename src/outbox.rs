@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use crate::clocks::Due;
 use crate::framing::Encoded;
-use crate::sync::{after, lock, soon, wait_until};
+use crate::sync::{after, earlier, lock, soon, wait_until};
 
 /// The queue between callers and the writer.
 #[derive(Debug)]
@@ -40,14 +40,17 @@ struct State {
     urgent_bytes: usize,
     /// Cancellations of requests that are still queued: each goes right behind its request, or
     /// never.
-    behind: Vec<(u64, Encoded)>,
+    behind: HashMap<u64, Encoded>,
     /// Senders waiting for room, in the order in which they came.
     line: VecDeque<u64>,
     next_ticket: u64,
     /// How many replies wait for room.
     urgent_waiting: usize,
-    /// Nothing enters any more; the writer ends when it has taken what is left.
+    /// Nothing new enters; the writer ends when it has taken what is left, and what waited for
+    /// room.
     closed: bool,
+    /// There is nobody left to write to.
+    abandoned: bool,
 }
 
 /// A frame for the writer, and the call whose request it is.
@@ -62,6 +65,16 @@ pub(crate) struct Outgoing {
 pub(crate) struct Unsent {
     pub(crate) calls: HashSet<u64>,
     pub(crate) notifications: u64,
+}
+
+/// What became of a reply or a cancellation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Sent {
+    Queued,
+    /// The queue is closed.
+    Dropped,
+    /// The bound is reached, and the peer read nothing for as long as there was patience.
+    Unread,
 }
 
 /// Why a frame did not enter.
@@ -89,7 +102,14 @@ impl Outbox {
 
     /// Queues a request or a notification. Blocks while there is no room, until the deadline that
     /// `due` gives; it is asked again after each wake-up, and `None` from it gives the frame up.
-    pub(crate) fn send(&self, out: Outgoing, due: impl Fn() -> Option<Due>) -> Result<(), Refused> {
+    /// `look` is run when there is no room, and again whenever it said, without the queue's lock:
+    /// it may close the queue.
+    pub(crate) fn send(
+        &self,
+        out: Outgoing,
+        due: impl Fn() -> Option<Due>,
+        mut look: impl FnMut() -> Option<Instant>,
+    ) -> Result<(), Refused> {
         let mut state = lock(&self.state);
         if state.closed {
             return Err(Refused::Closed);
@@ -98,6 +118,7 @@ impl Outbox {
             let ticket = state.next_ticket;
             state.next_ticket += 1;
             state.line.push_back(ticket);
+            let mut look_at = Some(Instant::now());
             let refused = loop {
                 if state.closed {
                     break Some(Refused::Closed);
@@ -110,7 +131,13 @@ impl Outbox {
                     Some(due) if due.is_past() => break Some(Refused::TimedOut),
                     Some(due) => due.wake_at(),
                 };
-                state = wait_until(&self.room, state, until);
+                if look_at.is_some_and(|at| at <= Instant::now()) {
+                    drop(state);
+                    look_at = look();
+                    state = lock(&self.state);
+                    continue;
+                }
+                state = wait_until(&self.room, state, earlier(until, look_at));
             };
             state.line.retain(|waiting| *waiting != ticket);
             // Whoever is first now may have room: it is asleep and cannot know.
@@ -126,11 +153,13 @@ impl Outbox {
     }
 
     /// Queues a reply or a cancellation ahead of all requests. Where its bound is reached, it waits
-    /// for room as long as the peer reads at all; with no patience it never blocks. `false`: the
-    /// bound is reached, and nothing was taken for that long. After the close it is dropped, which
-    /// is no such failure.
-    pub(crate) fn send_urgent(&self, frame: Encoded, patience: Duration) -> bool {
+    /// for room as long as the peer reads at all; with no patience it never blocks. What waits when
+    /// the queue is closed still enters.
+    pub(crate) fn send_urgent(&self, frame: Encoded, patience: Duration) -> Sent {
         let mut state = lock(&self.state);
+        if state.closed {
+            return Sent::Dropped;
+        }
         let mut progress = self.progress();
         let mut until = after(Instant::now(), patience);
         while !state.closed && !self.fits_urgent(&state, frame.len()) {
@@ -138,18 +167,20 @@ impl Outbox {
                 progress = self.progress();
                 until = after(Instant::now(), patience);
             } else if until.is_some_and(|until| until <= Instant::now()) {
-                return false;
+                return Sent::Unread;
             }
             state.urgent_waiting += 1;
             state = wait_until(&self.room, state, until);
             state.urgent_waiting -= 1;
         }
-        if !state.closed {
-            state.urgent_bytes += frame.len();
-            state.urgent.push_back(frame);
-            self.filled.notify_one();
+        // The writer waits for either.
+        self.filled.notify_one();
+        if state.abandoned {
+            return Sent::Dropped;
         }
-        true
+        state.urgent_bytes += frame.len();
+        state.urgent.push_back(frame);
+        Sent::Queued
     }
 
     /// Keeps a frame about a call until its request is taken. Gives it back if the request is not
@@ -159,9 +190,7 @@ impl Outbox {
         if !state.places.contains_key(&call) {
             return Some(frame);
         }
-        if !state.behind.iter().any(|(id, _)| *id == call) {
-            state.behind.push((call, frame));
-        }
+        state.behind.entry(call).or_insert(frame);
         None
     }
 
@@ -173,7 +202,7 @@ impl Outbox {
             return false;
         };
         state.remove(place);
-        state.behind.retain(|(id, _)| *id != call);
+        state.behind.remove(&call);
         self.room.notify_all();
         true
     }
@@ -201,6 +230,8 @@ impl Outbox {
         state.ordinary_bytes = 0;
         state.urgent.clear();
         state.urgent_bytes = 0;
+        state.abandoned = true;
+        self.room.notify_all();
         Unsent {
             calls,
             notifications,
@@ -240,7 +271,7 @@ impl Outbox {
             state.follow(out.as_ref().and_then(|out| out.call));
             return Some(out);
         }
-        state.closed.then_some(None)
+        (state.closed && state.urgent_waiting == 0).then_some(None)
     }
 
     /// Notes that the peer has read something: whoever waits for room has reason to go on.
@@ -292,9 +323,7 @@ impl State {
 
     /// Puts what stands behind a request that was taken ahead of everything else.
     fn follow(&mut self, call: Option<u64>) {
-        let at = self.behind.iter().position(|(id, _)| Some(*id) == call);
-        if let Some(at) = at {
-            let (_, frame) = self.behind.swap_remove(at);
+        if let Some(frame) = call.and_then(|call| self.behind.remove(&call)) {
             self.urgent_bytes += frame.len();
             self.urgent.push_front(frame);
         }
@@ -336,6 +365,11 @@ mod tests {
         }
     }
 
+    /// Sends for a call that has no process to look at.
+    fn send(outbox: &Outbox, out: Outgoing, due: impl Fn() -> Option<Due>) -> Result<(), Refused> {
+        outbox.send(out, due, || None)
+    }
+
     fn for_ever() -> Option<Due> {
         Some(Due::Never)
     }
@@ -368,11 +402,11 @@ mod tests {
     #[test]
     fn replies_go_ahead_of_requests_each_in_their_order() {
         let outbox = Outbox::new(1000, 1000);
-        outbox.send(request(1, 10), for_ever).unwrap();
-        outbox.send(notification(11), for_ever).unwrap();
-        assert!(outbox.send_urgent(frame(20), Duration::ZERO));
-        outbox.send(request(2, 12), for_ever).unwrap();
-        assert!(outbox.send_urgent(frame(21), Duration::ZERO));
+        send(&outbox, request(1, 10), for_ever).unwrap();
+        send(&outbox, notification(11), for_ever).unwrap();
+        assert_eq!(outbox.send_urgent(frame(20), Duration::ZERO), Sent::Queued);
+        send(&outbox, request(2, 12), for_ever).unwrap();
+        assert_eq!(outbox.send_urgent(frame(21), Duration::ZERO), Sent::Queued);
         let order = [
             (None, 20),
             (None, 21),
@@ -387,7 +421,7 @@ mod tests {
     fn a_frame_is_taken_or_withdrawn_and_never_both() {
         let outbox = Outbox::new(1000, 1000);
         for call in 1..=3 {
-            outbox.send(request(call, 10), for_ever).unwrap();
+            send(&outbox, request(call, 10), for_ever).unwrap();
         }
         assert!(outbox.withdraw(2));
         assert!(!outbox.withdraw(2), "it is withdrawn already");
@@ -400,36 +434,45 @@ mod tests {
     #[test]
     fn the_budget_is_exact_and_one_frame_may_always_enter() {
         let outbox = Outbox::new(30, 1000);
-        outbox.send(request(1, 10), at_once).unwrap();
-        outbox.send(request(2, 20), at_once).unwrap();
-        assert_eq!(outbox.send(request(3, 2), at_once), Err(Refused::TimedOut));
-        assert_eq!(outbox.send(request(3, 2), || None), Err(Refused::GivenUp));
+        send(&outbox, request(1, 10), at_once).unwrap();
+        send(&outbox, request(2, 20), at_once).unwrap();
+        assert_eq!(
+            send(&outbox, request(3, 2), at_once),
+            Err(Refused::TimedOut)
+        );
+        assert_eq!(send(&outbox, request(3, 2), || None), Err(Refused::GivenUp));
         // What was taken or withdrawn makes room for as much.
         assert_eq!(next(&outbox), (Some(1), 10));
-        outbox.send(request(4, 10), at_once).unwrap();
+        send(&outbox, request(4, 10), at_once).unwrap();
         assert!(outbox.withdraw(2));
-        assert_eq!(outbox.send(request(5, 21), at_once), Err(Refused::TimedOut));
-        outbox.send(request(5, 20), at_once).unwrap();
+        assert_eq!(
+            send(&outbox, request(5, 21), at_once),
+            Err(Refused::TimedOut)
+        );
+        send(&outbox, request(5, 20), at_once).unwrap();
         assert_eq!(next(&outbox), (Some(4), 10));
         assert_eq!(next(&outbox), (Some(5), 20));
-        outbox.send(request(6, 1000), at_once).unwrap();
-        assert_eq!(outbox.send(request(7, 2), at_once), Err(Refused::TimedOut));
+        send(&outbox, request(6, 1000), at_once).unwrap();
+        assert_eq!(
+            send(&outbox, request(7, 2), at_once),
+            Err(Refused::TimedOut)
+        );
         assert_eq!(next(&outbox), (Some(6), 1000));
-        outbox.send(request(7, 2), at_once).unwrap();
+        send(&outbox, request(7, 2), at_once).unwrap();
     }
 
     #[test]
     fn replies_are_bounded_apart_and_one_may_always_wait() {
         let outbox = Outbox::new(10, 30);
-        outbox.send(request(1, 1000), at_once).unwrap();
-        assert!(outbox.send_urgent(frame(30), Duration::ZERO));
-        assert!(!outbox.send_urgent(frame(2), Duration::ZERO));
+        send(&outbox, request(1, 1000), at_once).unwrap();
+        assert_eq!(outbox.send_urgent(frame(30), Duration::ZERO), Sent::Queued);
+        assert_eq!(outbox.send_urgent(frame(2), Duration::ZERO), Sent::Unread);
         assert_eq!(next(&outbox), (None, 30));
-        assert!(outbox.send_urgent(frame(31), Duration::ZERO));
-        assert!(!outbox.send_urgent(frame(2), Duration::ZERO));
+        assert_eq!(outbox.send_urgent(frame(31), Duration::ZERO), Sent::Queued);
+        assert_eq!(outbox.send_urgent(frame(2), Duration::ZERO), Sent::Unread);
         // After the close it is no such failure.
         outbox.close();
-        assert!(outbox.send_urgent(frame(2), Duration::ZERO));
+        assert_eq!(outbox.send_urgent(frame(2), Duration::ZERO), Sent::Dropped);
         assert_eq!(next(&outbox), (None, 31));
         assert!(outbox.take().is_none());
     }
@@ -439,7 +482,7 @@ mod tests {
         let patience = Duration::from_millis(100);
         let outbox = Outbox::new(1000, 10);
         loop {
-            assert!(outbox.send_urgent(frame(10), Duration::ZERO));
+            assert_eq!(outbox.send_urgent(frame(10), Duration::ZERO), Sent::Queued);
             // The machine may stop this thread for longer than the patience lasts; then the test
             // says nothing and is done again.
             let mut longest = Duration::ZERO;
@@ -456,33 +499,59 @@ mod tests {
                 assert_eq!(next(&outbox), (None, 10));
                 waiter.join().unwrap()
             });
-            if entered {
+            if entered == Sent::Queued {
                 assert_eq!(next(&outbox), (None, 10));
                 break;
             }
             assert!(longest >= patience, "given up while the peer read");
         }
         // And no longer.
-        assert!(outbox.send_urgent(frame(10), patience));
-        assert!(!outbox.send_urgent(frame(10), patience));
+        assert_eq!(outbox.send_urgent(frame(10), patience), Sent::Queued);
+        assert_eq!(outbox.send_urgent(frame(10), patience), Sent::Unread);
+    }
+
+    #[test]
+    fn a_reply_that_waits_when_the_queue_is_closed_is_written_unless_nobody_reads() {
+        for abandon in [false, true] {
+            let outbox = Outbox::new(1000, 10);
+            assert_eq!(outbox.send_urgent(frame(10), Duration::ZERO), Sent::Queued);
+            thread::scope(|scope| {
+                let waiter = scope.spawn(|| outbox.send_urgent(frame(9), Duration::MAX));
+                eventually(|| lock(&outbox.state).urgent_waiting == 1);
+                if abandon {
+                    outbox.abandon();
+                    assert_eq!(waiter.join().unwrap(), Sent::Dropped);
+                    assert!(outbox.take().is_none());
+                } else {
+                    outbox.close();
+                    assert_eq!(next(&outbox), (None, 10));
+                    assert_eq!(next(&outbox), (None, 9));
+                    assert!(outbox.take().is_none());
+                    assert_eq!(waiter.join().unwrap(), Sent::Queued);
+                }
+            });
+        }
     }
 
     #[test]
     fn who_waits_for_room_is_served_first_come_first_served() {
         let outbox = Arc::new(Outbox::new(30, 1000));
-        outbox.send(request(1, 30), at_once).unwrap();
+        send(&outbox, request(1, 30), at_once).unwrap();
         let lengths = [25, 2, 30, 4];
         let senders: Vec<_> = (2..)
             .zip(lengths)
             .map(|(call, len)| {
                 let (queue, waiting) = (outbox.clone(), call as usize - 1);
-                let sender = thread::spawn(move || queue.send(request(call, len), for_ever));
+                let sender = thread::spawn(move || send(&queue, request(call, len), for_ever));
                 eventually(|| lock(&outbox.state).line.len() == waiting);
                 sender
             })
             .collect();
         // A small frame that would fit does not pass those that wait.
-        assert_eq!(outbox.send(request(9, 1), at_once), Err(Refused::TimedOut));
+        assert_eq!(
+            send(&outbox, request(9, 1), at_once),
+            Err(Refused::TimedOut)
+        );
         for (call, len) in [(1, 30), (2, 25), (3, 2), (4, 30), (5, 4)] {
             assert_eq!(next(&outbox), (Some(call), len));
         }
@@ -495,16 +564,16 @@ mod tests {
     #[test]
     fn who_gives_up_in_the_line_makes_way_for_those_behind() {
         let outbox = Arc::new(Outbox::new(30, 1000));
-        outbox.send(request(1, 20), at_once).unwrap();
+        send(&outbox, request(1, 20), at_once).unwrap();
         let given_up = Arc::new(AtomicBool::new(false));
         let (queue, told) = (outbox.clone(), given_up.clone());
         let first = thread::spawn(move || {
             let due = || (!told.load(Ordering::SeqCst)).then_some(Due::Never);
-            queue.send(request(2, 20), due)
+            send(&queue, request(2, 20), due)
         });
         eventually(|| lock(&outbox.state).line.len() == 1);
         let queue = outbox.clone();
-        let second = thread::spawn(move || queue.send(request(3, 10), for_ever));
+        let second = thread::spawn(move || send(&queue, request(3, 10), for_ever));
         eventually(|| lock(&outbox.state).line.len() == 2);
         given_up.store(true, Ordering::SeqCst);
         outbox.recheck();
@@ -519,16 +588,16 @@ mod tests {
     #[test]
     fn a_close_withdraws_requests_and_leaves_the_rest_to_the_writer() {
         let outbox = Arc::new(Outbox::new(40, 1000));
-        outbox.send(request(1, 10), at_once).unwrap();
-        outbox.send(notification(11), at_once).unwrap();
-        outbox.send(request(2, 12), at_once).unwrap();
-        assert!(outbox.send_urgent(frame(13), Duration::ZERO));
+        send(&outbox, request(1, 10), at_once).unwrap();
+        send(&outbox, notification(11), at_once).unwrap();
+        send(&outbox, request(2, 12), at_once).unwrap();
+        assert_eq!(outbox.send_urgent(frame(13), Duration::ZERO), Sent::Queued);
         let queue = outbox.clone();
-        let waiting = thread::spawn(move || queue.send(request(3, 30), for_ever));
+        let waiting = thread::spawn(move || send(&queue, request(3, 30), for_ever));
         eventually(|| lock(&outbox.state).line.len() == 1);
         assert_eq!(outbox.close(), HashSet::from([1, 2]));
         assert_eq!(waiting.join().unwrap(), Err(Refused::Closed));
-        assert_eq!(outbox.send(request(4, 2), for_ever), Err(Refused::Closed));
+        assert_eq!(send(&outbox, request(4, 2), for_ever), Err(Refused::Closed));
         assert_eq!(drain(&outbox), [(None, 13), (None, 11)]);
         assert_eq!(outbox.close(), HashSet::new());
     }
@@ -536,21 +605,24 @@ mod tests {
     #[test]
     fn an_abandoned_queue_has_nothing_left() {
         let outbox = Outbox::new(1000, 1000);
-        outbox.send(request(1, 10), at_once).unwrap();
-        outbox.send(notification(11), at_once).unwrap();
-        assert!(outbox.send_urgent(frame(13), Duration::ZERO));
+        send(&outbox, request(1, 10), at_once).unwrap();
+        send(&outbox, notification(11), at_once).unwrap();
+        assert_eq!(outbox.send_urgent(frame(13), Duration::ZERO), Sent::Queued);
         let unsent = outbox.abandon();
         assert_eq!(unsent.calls, HashSet::from([1]));
         assert_eq!(unsent.notifications, 1);
         assert!(outbox.take().is_none());
-        assert_eq!(outbox.send(notification(2), at_once), Err(Refused::Closed));
+        assert_eq!(
+            send(&outbox, notification(2), at_once),
+            Err(Refused::Closed)
+        );
     }
 
     #[test]
     fn what_stands_behind_a_request_goes_right_behind_it_or_never() {
         let outbox = Outbox::new(1000, 1000);
         for call in 1..=3 {
-            outbox.send(request(call, 10), at_once).unwrap();
+            send(&outbox, request(call, 10), at_once).unwrap();
         }
         assert!(outbox.send_behind(1, frame(21)).is_none());
         assert!(outbox.send_behind(1, frame(99)).is_none(), "one is enough");
@@ -558,7 +630,7 @@ mod tests {
         assert!(outbox.send_behind(3, frame(23)).is_none());
         assert!(outbox.withdraw(2));
         assert_eq!(next(&outbox), (Some(1), 10));
-        assert!(outbox.send_urgent(frame(30), Duration::ZERO));
+        assert_eq!(outbox.send_urgent(frame(30), Duration::ZERO), Sent::Queued);
         assert_eq!(
             outbox.send_behind(1, frame(21)).map(|frame| frame.len()),
             Some(21),
@@ -575,8 +647,8 @@ mod tests {
         let outbox = Arc::new(Outbox::new(1000, 1000));
         let queue = outbox.clone();
         let writer = thread::spawn(move || std::iter::from_fn(|| queue.take()).count());
-        outbox.send(notification(5), at_once).unwrap();
-        assert!(outbox.send_urgent(frame(6), Duration::ZERO));
+        send(&outbox, notification(5), at_once).unwrap();
+        assert_eq!(outbox.send_urgent(frame(6), Duration::ZERO), Sent::Queued);
         outbox.close();
         assert_eq!(writer.join().unwrap(), 2);
     }

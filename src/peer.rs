@@ -13,9 +13,10 @@ use serde_core::de::DeserializeOwned;
 use crate::call::{Call, CallOptions};
 use crate::clocks::Mark;
 use crate::dialect::Dialect;
-use crate::error::{Closed, Delivery, Error, Limit, Result};
+use crate::error::{Closed, Error, Result};
 use crate::link::{Ended, Link};
-use crate::outbox::{Outgoing, Refused};
+use crate::looks::Looks;
+use crate::outbox::Outgoing;
 use crate::survived::Survived;
 
 /// A cheap handle to a connection, given to handlers; clones name the same connection.
@@ -55,7 +56,7 @@ impl Peer {
     /// # Errors
     ///
     /// - [`Error::Rpc`]: the peer answered with an error.
-    /// - [`Error::Timeout`]: a limit ran out; the peer was told.
+    /// - [`Error::Timeout`]: a limit ran out; the peer was told, if the dialect has a way.
     /// - [`Error::Closed`]: the connection ended before the answer.
     /// - [`Error::Answer`]: the answer is too large, malformed, or not of the type asked for.
     /// - [`Error::Encode`]: the params cannot be sent.
@@ -124,30 +125,24 @@ impl Peer {
                 error: Box::new(error),
             })?;
         let (start, total) = (link.clocks.mark(), link.limits.total);
-        let sent = link.outbox.send(Outgoing { frame, call: None }, || {
-            Some(link.clocks.due(start, total))
-        });
-        let delivery = Delivery::NotSent;
-        sent.map_err(|refused| match refused {
-            Refused::Closed => Error::Closed {
-                method: method.into(),
-                delivery,
-                why: link.why_closed(),
-            },
-            Refused::TimedOut | Refused::GivenUp => Error::Timeout {
-                method: method.into(),
-                detail: Box::new(link.timeout(Limit::Total, total, delivery)),
-            },
-        })
+        let mut looks = Looks::new();
+        let sent = link.outbox.send(
+            Outgoing { frame, call: None },
+            || Some(link.clocks.due(start, total)),
+            || looks.look(link),
+        );
+        sent.map_err(|refused| link.not_sent(method, refused, total))
     }
 
     /// Closes the connection and tells how it went. Idempotent, from any thread, handlers included;
     /// a second closer waits for the first.
     ///
-    /// Pending calls end at once, queued notifications and replies are written, stdin is closed;
-    /// then it waits (2 s unless set), sends SIGTERM to the process group, waits (2 s unless set),
-    /// sends SIGKILL, and reaps. It blocks for these waits at most, and about 2 s more if the
-    /// kernel holds the process, or 1 s more if a process that left the group holds a pipe.
+    /// Pending calls end at once; queued notifications and replies are written, and stdin is closed
+    /// behind them; all of that and the exit have 2 s unless set. Then it sends SIGTERM to the
+    /// process group, waits (2 s unless set), sends SIGKILL, and reaps. It blocks for these waits
+    /// at most, and a little more for what cannot be hurried: 0.1 s for a handler that runs, 1 s
+    /// for the threads of a pipe that a process outside of the group holds, 2 s for a process that
+    /// the kernel holds. What a handler answers from now on goes nowhere.
     pub fn close(&self) -> Ended {
         self.link.close(self.link.limits.close)
     }

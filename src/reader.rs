@@ -12,10 +12,11 @@ use crate::dispatch::Dispatcher;
 use crate::error::AnswerFault;
 use crate::framing::{Frame, FrameReader};
 use crate::json::{elements_of, member};
-use crate::link::{CallEnd, Link};
+use crate::link::Link;
 use crate::message::{
     AnswerId, Id, Message, Notification, Outcome, Parsed, RpcError, parse, reply, text,
 };
+use crate::pending::{CallEnd, Heard};
 use crate::request::{Batch, Request};
 use crate::scan::{Scanner, Sighting};
 use crate::sync::using;
@@ -35,7 +36,10 @@ struct Counted {
 impl Read for Counted {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
         self.link.note_read();
-        let read = using(|| self.inner.read(buf));
+        let read = using(|| match self.inner.read(buf)? {
+            read if read <= buf.len() => Ok(read),
+            _ => Err(io::Error::other("the stream gave more than was asked for")),
+        });
         self.link.note_read();
         read
     }
@@ -60,6 +64,7 @@ impl Reader {
         self.link.output_ended(error);
         // A peer that still writes must not be stopped by a full pipe on its way to its end.
         let _ = io::copy(&mut input, &mut io::sink());
+        self.link.note_read();
         if let Some(child) = &self.link.child {
             child.wait();
         }
@@ -110,29 +115,48 @@ impl Reader {
             let batch = (dialect.arrays == Arrays::Batch).then(|| Batch::new(&self.link));
             counters.deviations.add(u64::from(batch.is_none()));
             for element in elements {
+                // One array may hold very much, and nothing counts after the end.
+                if self.link.has_ended() {
+                    return;
+                }
                 match parse(element.get()) {
                     Some(parsed) => self.message(parsed, element.get(), batch.as_ref()),
                     None => self.unreadable(element.get().as_bytes()),
                 }
             }
+            for replies in batch.iter().flat_map(|batch| batch.read()) {
+                self.link.reply(&replies);
+            }
             return;
         }
-        // A log line without its line end may stand before a message.
+        // A log line without its line end may stand before an answer. A request or a notification
+        // there is no message: a peer that logs what it reads shows our own.
         let glued = text.find(GLUED).filter(|at| *at > 0);
-        if let Some((at, parsed)) = glued.and_then(|at| Some((at, parse(&text[at..])?))) {
+        let glued = glued.and_then(|at| Some((at, parse(&text[at..])?)));
+        if let Some((at, parsed)) = glued.filter(|(_, parsed)| self.is_awaited(&parsed.message)) {
             counters.repaired_text.add(u64::from(repaired));
-            counters.stray(&text.as_bytes()[..at]);
+            self.unreadable(&text.as_bytes()[..at]);
             counters.deviations.bump();
             return self.message(parsed, &text[at..], None);
         }
         self.unreadable(bytes);
     }
 
+    /// Whether a message is the answer to a pending call.
+    fn is_awaited(&self, message: &Message) -> bool {
+        match message {
+            Message::Response { id: Some(id), .. } => self.link.pending(id.call).is_some(),
+            _ => false,
+        }
+    }
+
     /// Text that is no message: it may still name the call that it should have answered.
     fn unreadable(&self, bytes: &[u8]) {
         let mut scanner = Scanner::new();
         scanner.feed(bytes);
-        if !self.fail_named(&scanner.finish(), || AnswerFault::Malformed) {
+        // Of an array, more is lost than the calls that it names.
+        if !self.fail_named(&scanner.finish(), || AnswerFault::Malformed) || bytes.starts_with(b"[")
+        {
             self.link.counters.stray(bytes);
         }
     }
@@ -169,7 +193,7 @@ impl Reader {
                 let (request, responder) =
                     Request::new(link, id, method, params, batch.cloned(), on_cancel);
                 match dialect.answer_to(request.method()) {
-                    Some(result) => responder.answer(Ok(result.clone())),
+                    Some(result) => responder.answer_now(Ok(result.clone())),
                     None => self.dispatcher.request(request, responder),
                 }
             }
@@ -199,10 +223,12 @@ impl Reader {
             let named = notification
                 .params()
                 .and_then(|params| member(params, &route.path));
-            let call = named.and_then(|id| AnswerId::from_json(id.get()));
-            if let Some(inbox) = call.and_then(|id| self.link.pending(id.call)) {
+            // Tokens are compared with their JSON type: a string is one of the peer's own making.
+            let call = named.and_then(|id| id.get().parse().ok());
+            if let Some(inbox) = call.and_then(|id| self.link.pending(id)) {
                 let cost = notification.cost();
-                let dropped = inbox.push(notification, cost);
+                let at = self.link.clocks.mark();
+                let dropped = inbox.push(Heard { notification, at }, cost);
                 return self.link.counters.dropped_notifications.add(dropped);
             }
         }

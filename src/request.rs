@@ -4,7 +4,7 @@
 //! the drop of its [`Responder`] answers too. Replies never wait for the peer to read.
 
 use std::fmt;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use serde_core::de::DeserializeOwned;
@@ -42,6 +42,9 @@ impl Request {
             withdrawn: AtomicBool::new(false),
             answered: AtomicBool::new(false),
         });
+        if let Some(batch) = &batch {
+            batch.expect();
+        }
         let responder = Responder {
             ticket: ticket.clone(),
             batch,
@@ -58,7 +61,8 @@ impl Request {
 
     /// What it takes in a queue that is bounded in bytes, its own bookkeeping included.
     pub(crate) fn cost(&self) -> usize {
-        self.method.len() + self.params().map_or(0, |raw| raw.get().len()) + size_of::<Self>()
+        let params = self.params().map_or(0, |raw| raw.get().len());
+        self.id().len() + self.method.len() + params + size_of::<Self>()
     }
 
     /// What the peer withdraws when it withdraws the request.
@@ -113,10 +117,23 @@ pub struct Responder {
 }
 
 impl Responder {
-    /// Sends the answer. Never blocks; after the end of the connection, and after the peer withdrew
-    /// the request in a dialect that wants no answer then, it does nothing.
+    /// Sends the answer. Blocks while the peer leaves more replies unread than are bounded, for as
+    /// long as it reads at all, and ends the connection if it reads nothing for
+    /// [`Options::reply_timeout`](crate::Options::reply_timeout). After the end of the connection,
+    /// and after the peer withdrew the request in a dialect that wants no answer then, it does
+    /// nothing.
     pub fn answer(self, outcome: Result<Value, RpcError>) {
-        self.send(outcome);
+        let link = &self.ticket.link;
+        for json in self.settle(outcome) {
+            link.reply_patiently(&json);
+        }
+    }
+
+    /// Answers on the reader's thread, which waits for nobody.
+    pub(crate) fn answer_now(&self, outcome: Result<Value, RpcError>) {
+        for json in self.settle(outcome) {
+            self.ticket.link.reply(&json);
+        }
     }
 
     /// Answers a request that the peer withdrew before its handler saw it.
@@ -126,59 +143,45 @@ impl Responder {
             // Not sent, but for the end of the connection, when nothing is.
             OnCancel::NoReply => RpcError::INTERNAL_ERROR,
         };
-        self.send(Err(RpcError::new(code, "the request was cancelled")));
+        self.answer_now(Err(RpcError::new(code, "the request was cancelled")));
     }
 
-    /// Sends the answer from a thread of its own, which may wait while the peer is slow to read.
-    pub(crate) fn answer_patiently(self, outcome: Result<Value, RpcError>) {
-        if let Some(json) = self.settle(outcome) {
-            self.ticket.link.reply_patiently(&json);
+    /// Makes the reply, once, and counts what becomes of it; gives what is to go out now.
+    fn settle(&self, outcome: Result<Value, RpcError>) -> Vec<Vec<u8>> {
+        if self.ticket.answered.swap(true, Ordering::SeqCst) {
+            return Vec::new();
         }
-    }
-
-    fn send(&self, outcome: Result<Value, RpcError>) {
-        if let Some(json) = self.settle(outcome) {
-            self.ticket.link.reply(&json);
+        let reply = self.reply(&outcome);
+        if reply.is_none() {
+            self.ticket.link.counters.unanswered_requests.bump();
         }
-    }
-
-    /// Makes the reply, once, and counts what becomes of it; gives it if it is to go out by itself
-    /// now.
-    fn settle(&self, outcome: Result<Value, RpcError>) -> Option<Vec<u8>> {
-        let ticket = &self.ticket;
-        if ticket.answered.swap(true, Ordering::SeqCst) {
-            return None;
-        }
-        let link = &ticket.link;
-        if ticket.withdrawn.load(Ordering::SeqCst) && ticket.on_cancel == OnCancel::NoReply {
-            link.counters.unanswered_requests.bump();
-            return None;
-        }
-        let too_large = || {
-            let error = RpcError::new(
-                RpcError::INTERNAL_ERROR,
-                "the result is over the frame limit",
-            );
-            reply(&ticket.id, Err::<&Value, _>(&error))
-        };
-        let json = match reply(&ticket.id, outcome.as_ref()) {
-            Ok(json) if json.len() > link.encoder.limit => too_large(),
-            json => json,
-        };
-        let Ok(json) = json else {
-            link.counters.unanswered_requests.bump();
-            return None;
-        };
         match &self.batch {
-            Some(batch) => batch.collect(json),
-            None => Some(json),
+            Some(batch) => batch.settle(reply),
+            None => reply.into_iter().collect(),
         }
+    }
+
+    /// The reply, unless the peer wants none any more.
+    fn reply(&self, outcome: &Result<Value, RpcError>) -> Option<Vec<u8>> {
+        let ticket = &self.ticket;
+        if ticket.withdrawn.load(Ordering::SeqCst) && ticket.on_cancel == OnCancel::NoReply {
+            return None;
+        }
+        let json = reply(&ticket.id, outcome.as_ref()).ok()?;
+        if json.len() <= ticket.link.encoder.limit {
+            return Some(json);
+        }
+        let error = RpcError::new(
+            RpcError::INTERNAL_ERROR,
+            "the result is over the frame limit",
+        );
+        reply(&ticket.id, Err::<&Value, _>(&error)).ok()
     }
 }
 
 impl Drop for Responder {
     fn drop(&mut self) {
-        self.send(Err(RpcError::new(
+        self.answer_now(Err(RpcError::new(
             RpcError::INTERNAL_ERROR,
             "the request was dropped unanswered",
         )));
@@ -222,45 +225,65 @@ impl fmt::Debug for Ticket {
 #[derive(Debug)]
 pub(crate) struct Batch {
     link: Arc<Link>,
-    replies: Mutex<Vec<Vec<u8>>>,
-    bytes: AtomicUsize,
+    state: Mutex<Collected>,
+}
+
+#[derive(Debug)]
+struct Collected {
+    replies: Vec<Vec<u8>>,
+    bytes: usize,
+    /// How many requests of the array are not settled, and one more until all of it was read.
+    open: usize,
 }
 
 impl Batch {
     pub(crate) fn new(link: &Arc<Link>) -> Arc<Self> {
         Arc::new(Batch {
             link: link.clone(),
-            replies: Mutex::default(),
-            bytes: AtomicUsize::new(0),
+            state: Mutex::new(Collected {
+                replies: Vec::new(),
+                bytes: 0,
+                open: 1,
+            }),
         })
     }
 
-    /// Keeps a reply for the array, or gives it back to go out singly: an array is bounded like
-    /// everything that waits for the peer to read.
-    fn collect(&self, json: Vec<u8>) -> Option<Vec<u8>> {
-        let cost = json.capacity() + size_of::<Vec<u8>>();
-        let before = self.bytes.fetch_add(cost, Ordering::Relaxed);
-        if before > 0 && before + cost > self.link.limits.replies {
-            return Some(json);
-        }
-        lock(&self.replies).push(json);
-        None
+    /// Notes that all of the array was read; gives what is to go out then.
+    pub(crate) fn read(&self) -> Vec<Vec<u8>> {
+        self.settle(None)
     }
-}
 
-impl Drop for Batch {
-    fn drop(&mut self) {
-        let replies = std::mem::take(&mut *lock(&self.replies));
-        if replies.is_empty() {
-            return;
+    fn expect(&self) {
+        lock(&self.state).open += 1;
+    }
+
+    /// Takes in how one request was settled, and gives what is to go out now: nothing, the array
+    /// with the last reply, or the reply itself where the array is full. An array is bounded like
+    /// everything that waits for the peer to read.
+    fn settle(&self, reply: Option<Vec<u8>>) -> Vec<Vec<u8>> {
+        let mut state = lock(&self.state);
+        let mut now = Vec::new();
+        if let Some(json) = reply {
+            let cost = json.capacity() + size_of::<Vec<u8>>();
+            if state.bytes > 0 && state.bytes + cost > self.link.limits.replies {
+                now.push(json);
+            } else {
+                state.bytes += cost;
+                state.replies.push(json);
+            }
         }
-        let array = [b"[", replies.join(&b","[..]).as_slice(), b"]"].concat();
-        if array.len() <= self.link.encoder.limit {
-            self.link.reply(&array);
-        } else {
-            // Each is within the limit by itself, and a peer that gets them singly need not wait
-            // for nothing.
-            replies.iter().for_each(|reply| self.link.reply(reply));
+        state.open -= 1;
+        if state.open == 0 && !state.replies.is_empty() {
+            let replies = std::mem::take(&mut state.replies);
+            let array = [b"[", replies.join(&b","[..]).as_slice(), b"]"].concat();
+            if array.len() <= self.link.encoder.limit {
+                now.push(array);
+            } else {
+                // Each is within the limit by itself, and a peer that gets them singly need not
+                // wait for nothing.
+                now.extend(replies);
+            }
         }
+        now
     }
 }

@@ -28,7 +28,7 @@ pub(crate) struct Scanner {
     /// The depth of the open message's members: 1, or 2 in an array.
     base: u64,
     open: Option<Sighting>,
-    phase: Phase,
+    place: Place,
     in_string: bool,
     escaped: bool,
     capture: Capture,
@@ -60,7 +60,7 @@ impl Scanner {
         if self.open.is_some() {
             // The text may have been cut inside the id, and the first digits of 12 are another
             // call's id. Only a closed string or a blank behind the value proves that it is whole.
-            let whole = self.phase == Phase::IdEnded
+            let whole = self.place == Place::IdEnded
                 || (!self.in_string && self.capture.text.ends_with(b"\""));
             if !whole {
                 self.capture.spoil();
@@ -87,8 +87,8 @@ impl Scanner {
             self.capture.push(b"\\");
         } else {
             self.in_string = false;
-            if self.phase == Phase::Key && self.among_members() {
-                self.phase = Phase::Colon;
+            if self.place == Place::Key && self.among_members() {
+                self.place = Place::Colon;
                 self.capture.on = false;
             } else {
                 self.capture.push(b"\"");
@@ -131,23 +131,23 @@ impl Scanner {
                 self.depth = self.depth.saturating_sub(1);
             }
             b',' if self.open.is_some() => self.end_value(),
-            b':' if self.phase == Phase::Colon => self.begin_value(),
+            b':' if self.place == Place::Colon => self.begin_value(),
             b' ' | b'\t' | b'\n' | b'\r' => {
-                if self.phase == Phase::Id && !self.capture.text.is_empty() {
-                    self.phase = Phase::IdEnded;
+                if self.place == Place::Id && !self.capture.text.is_empty() {
+                    self.place = Place::IdEnded;
                 }
             }
-            _ => match self.phase {
-                Phase::Id => self.capture.push(&[byte]),
-                Phase::IdEnded => self.capture.spoil(),
-                Phase::Method => {
+            _ => match self.place {
+                Place::Id => self.capture.push(&[byte]),
+                Place::IdEnded => self.capture.spoil(),
+                Place::Method => {
                     // A method that is null is none, as in a message that parses.
                     if let Some(open) = self.open.as_mut().filter(|_| byte == b'n') {
                         open.method = false;
                     }
-                    self.phase = Phase::Value;
+                    self.place = Place::Value;
                 }
-                Phase::Key | Phase::Colon | Phase::Value => {}
+                Place::Key | Place::Colon | Place::Value => {}
             },
         }
     }
@@ -160,15 +160,15 @@ impl Scanner {
             return;
         }
         self.in_string = true;
-        match self.phase {
-            Phase::Key | Phase::Colon => {
-                self.phase = Phase::Key;
+        match self.place {
+            Place::Key | Place::Colon => {
+                self.place = Place::Key;
                 self.capture.start();
             }
-            Phase::Id => self.capture.push(b"\""),
-            Phase::IdEnded => self.capture.spoil(),
-            Phase::Method => self.phase = Phase::Value,
-            Phase::Value => {}
+            Place::Id => self.capture.push(b"\""),
+            Place::IdEnded => self.capture.spoil(),
+            Place::Method => self.place = Place::Value,
+            Place::Value => {}
         }
     }
 
@@ -180,22 +180,22 @@ impl Scanner {
         } else if byte == b'{' {
             self.open = Some(Sighting::default());
             self.base = self.depth;
-            self.phase = Phase::Key;
+            self.place = Place::Key;
         }
     }
 
     fn begin_value(&mut self) {
-        self.phase = Phase::Value;
+        self.place = Place::Value;
         let Some(open) = &mut self.open else { return };
         match self.capture.name().as_deref() {
             Some("id") => {
                 open.id = None;
-                self.phase = Phase::Id;
+                self.place = Place::Id;
                 self.capture.start();
             }
             Some("method") => {
                 open.method = true;
-                self.phase = Phase::Method;
+                self.place = Place::Method;
             }
             Some("jsonrpc") => open.jsonrpc = true,
             Some("result") => open.result = true,
@@ -205,14 +205,14 @@ impl Scanner {
     }
 
     fn end_value(&mut self) {
-        if matches!(self.phase, Phase::Id | Phase::IdEnded) {
+        if matches!(self.place, Place::Id | Place::IdEnded) {
             let id = self.capture.scalar();
             if let Some(open) = &mut self.open {
                 open.id = id;
             }
         }
         self.capture.on = false;
-        self.phase = Phase::Key;
+        self.place = Place::Key;
     }
 
     fn close(&mut self) {
@@ -237,7 +237,7 @@ impl Scanner {
 
 /// Where among the members of the open message the scanner is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-enum Phase {
+enum Place {
     /// Before a name, or in it.
     #[default]
     Key,
@@ -326,9 +326,8 @@ pub(crate) fn find_either(bytes: &[u8], one: u8, other: u8) -> Option<usize> {
     Some(skipped + at)
 }
 
-/// Messages reported of one text. It only bounds the memory: a batch that is answered in one frame
-/// is smaller than the number of calls in flight.
-const MAX_SIGHTINGS: usize = 64;
+/// Messages reported of one text, as many as one array may have; it bounds the memory.
+const MAX_SIGHTINGS: usize = 1 << 16;
 
 /// Bytes kept of a name or an id. The longest name looked for takes 42 when every letter is
 /// escaped.

@@ -3,7 +3,7 @@
 //! The threads of a connection count into [`Counters`]; a caller reads a [`Survived`]. The
 //! invariant: while the connection lives, nothing that the peer sent is passed over without one of
 //! these numbers growing. What a caller itself leaves lying, the updates of a call it drops, is not
-//! counted.
+//! counted; nor is text repaired in a notification's params, where no word is lost.
 
 use std::fmt;
 use std::sync::Mutex;
@@ -71,7 +71,8 @@ counters! {
     /// Further answers to calls that had theirs, or that were given up too long ago to be
     /// remembered.
     duplicate_answers: "duplicate answers",
-    /// Notifications dropped because their queue was full; whoever reads it is told of each gap.
+    /// Notifications dropped because their queue was full, of which whoever reads it is told in
+    /// their place; and those that a close, or the total limit of their call, left unread.
     dropped_notifications: "dropped notifications",
     /// Notifications that came while nothing was installed to take them.
     unhandled_notifications: "unhandled notifications",
@@ -93,7 +94,8 @@ counters! {
     oversized_frames: "oversized frames",
     /// Departures from JSON-RPC 2.0 that were overlooked: no version, an id in another form, params
     /// that are neither object nor array, an error beside a result, an array where the dialect has
-    /// none, other text, a byte order mark or a NUL beside a message.
+    /// none, other text, a byte order mark or a NUL beside a message. Blanks and blank lines are
+    /// none.
     deviations: "deviations",
     /// Handlers that panicked.
     handler_panics: "handler panics",

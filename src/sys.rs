@@ -25,7 +25,7 @@ pub(crate) enum Signal {
 
 /// What is known of a child that this process started and has not reaped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Sighting {
+pub(crate) enum Observed {
     Running,
     /// It ended and is a zombie: its pid and its group are still its own.
     Exited,
@@ -34,8 +34,8 @@ pub(crate) enum Sighting {
 }
 
 /// Looks whether a child has ended and leaves its status to be collected. With `block` it waits,
-/// without limit, until there is something other than [`Sighting::Running`] to say.
-pub(crate) fn sight(pid: u32, block: bool) -> Sighting {
+/// without limit, until there is something other than [`Observed::Running`] to say.
+pub(crate) fn sight(pid: u32, block: bool) -> Observed {
     let flags = WEXITED | WNOWAIT | if block { 0 } else { WNOHANG };
     loop {
         let mut info = Opaque([0; 256]);
@@ -45,13 +45,13 @@ pub(crate) fn sight(pid: u32, block: bool) -> Sighting {
             // With WNOHANG and nothing to tell, the signal number stays zero.
             let signo = c_int::from_ne_bytes([info.0[0], info.0[1], info.0[2], info.0[3]]);
             return if signo == 0 {
-                Sighting::Running
+                Observed::Running
             } else {
-                Sighting::Exited
+                Observed::Exited
             };
         }
         if io::Error::last_os_error().kind() != io::ErrorKind::Interrupted {
-            return Sighting::Gone;
+            return Observed::Gone;
         }
     }
 }
@@ -147,11 +147,11 @@ mod tests {
             .stdout(Stdio::null())
             .spawn()
             .unwrap();
-        assert_eq!(sight(child.id(), false), Sighting::Running);
+        assert_eq!(sight(child.id(), false), Observed::Running);
         drop(child.stdin.take());
-        assert_eq!(sight(child.id(), true), Sighting::Exited);
-        assert_eq!(sight(child.id(), false), Sighting::Exited);
+        assert_eq!(sight(child.id(), true), Observed::Exited);
+        assert_eq!(sight(child.id(), false), Observed::Exited);
         assert_eq!(child.wait().unwrap().code(), Some(0));
-        assert_eq!(sight(child.id(), false), Sighting::Gone);
+        assert_eq!(sight(child.id(), false), Observed::Gone);
     }
 }

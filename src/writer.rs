@@ -29,6 +29,5 @@ pub(crate) fn write_frames(link: &Link, mut writer: Box<dyn Write + Send>) {
     }
 }
 
-// Larger than what callers send, and small enough for any peer that reads at all to take within the
-// patience for replies.
-const PIECE: usize = 256 << 10;
+// A pipe's own capacity on Linux, which a larger frame fills several times.
+const PIECE: usize = 64 << 10;

@@ -14,33 +14,39 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+#[path = "inspect/mcp.rs"]
+mod mcp;
+#[path = "inspect/scripted.rs"]
+mod scripted;
+#[path = "inspect/terminal.rs"]
+mod terminal;
+
 /// Far beyond anything that a test waits for, on the slowest machine: only a hang gets here.
 const HANG: Duration = Duration::from_secs(60);
 
-/// The example beside this test. `cargo test` builds it; `cargo test --test inspect` may not have.
+/// The example beside this test, built here: `cargo test --test inspect` does not build it, and one
+/// from before the last change may be there.
 fn example() -> &'static PathBuf {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     BUILT.get_or_init(|| {
         let test = env::current_exe().unwrap();
         let profile = test.ancestors().nth(2).unwrap();
-        let path = profile.join("examples/inspect");
-        if !path.exists() {
-            let mut cargo = Command::new(env!("CARGO"));
-            cargo.args(["build", "--example", "inspect", "--target-dir"]);
-            cargo.arg(profile.parent().unwrap());
-            if profile.ends_with("release") {
-                cargo.arg("--release");
-            }
-            let built = cargo
-                .current_dir(env!("CARGO_MANIFEST_DIR"))
-                .status()
-                .unwrap();
-            assert!(
-                built.success() && path.exists(),
-                "{} is not there",
-                path.display()
-            );
+        let mut cargo = Command::new(env!("CARGO"));
+        cargo.args(["build", "--quiet", "--example", "inspect", "--target-dir"]);
+        cargo.arg(profile.parent().unwrap());
+        if profile.ends_with("release") {
+            cargo.arg("--release");
         }
+        let built = cargo
+            .current_dir(env!("CARGO_MANIFEST_DIR"))
+            .status()
+            .unwrap();
+        let path = profile.join("examples/inspect");
+        assert!(
+            built.success() && path.exists(),
+            "{} is not there",
+            path.display()
+        );
         path
     })
 }
@@ -127,6 +133,20 @@ fn request(method: &str, params: &Value) -> Output {
     )
 }
 
+#[track_caller]
+fn told(output: &Output, code: i32, stdout: &str, stderr: &str) {
+    assert_eq!(
+        (output.code, output.stdout.as_str(), output.stderr.as_str()),
+        (Some(code), stdout, stderr)
+    );
+}
+
+/// The error of a document, and the exit code.
+fn error(output: &Output) -> (Option<i32>, Value) {
+    let mut document: Value = serde_json::from_str(&output.stdout).unwrap();
+    (output.code, document["error"].take())
+}
+
 const SILENT: &str = "while read -r line; do :; done";
 
 #[test]
@@ -140,21 +160,14 @@ fn without_arguments_it_shows_the_library_at_work() {
     let mut rest = output.stdout.as_str();
     for next in [
         "Started an MCP server",
-        "--> initialize {",
-        r#"<-- {"capabilities":{"tools":{}},"protocolVersion":"2025-11-25","#,
-        "--> notifications/initialized\n",
-        "--> tools/list {}\n",
-        "      \"echo\": ",
-        "      \"add\": ",
-        "      \"sleep\": ",
-        "      \"fail\": ",
-        r#"<-- {"content":[{"text":"42","type":"text"}]}"#,
-        r#"<-- notifications/progress {"progress":1,"progressToken":4,"total":4}"#,
-        r#"<-- notifications/progress {"progress":2,"progressToken":4,"total":4}"#,
-        r#"<-- notifications/progress {"progress":3,"progressToken":4,"total":4}"#,
-        r#"<-- notifications/progress {"progress":4,"progressToken":4,"total":4}"#,
-        r#"<-- {"content":[{"text":"slept well","type":"text"}]}"#,
-        "<-- `no/such/method` was refused: method not found (code -32601)\n",
+        ": revision 2026-07-28, the modern era\n",
+        "\n  echo: gives back a text\n  add: adds two numbers\n  sleep: ",
+        "\n  greet: ",
+        "\n  19 + 23 = 42\n",
+        "\n  1 of 4\n  2 of 4\n  3 of 4\n  4 of 4\n  slept well\n",
+        "\n  Who is to be greeted? {\"name\":\"Ferris\"}\n  Hello, Ferris!\n",
+        "\n  failed: this tool always fails\n",
+        "  `tools/call` was refused: there is no tool fly (code -32602)\n",
         "  exit code 0, by this step: stdin closed\n",
     ] {
         let at = rest.find(next);
@@ -249,6 +262,74 @@ fn wrong_usage_is_explained_and_starts_nothing() {
             "after `--`: the program name is empty",
         ),
         (&["script", "--", "true"], "FILE is missing"),
+        (&["call", "--", "true"], "NAME is missing"),
+        (&["prompt", "--", "true"], "NAME is missing"),
+        (&["read", "--", "true"], "URI is missing"),
+        (&["call", "x", "{", "--", "true"], "ARGS are no JSON: "),
+        (
+            &["call", "x", "[1]", "--", "true"],
+            "ARGS are no JSON object",
+        ),
+        (
+            &["prompt", "x", "7", "--", "true"],
+            "ARGS are no JSON object",
+        ),
+        (
+            &["tools", "x", "--", "true"],
+            "\"x\" is too much before `--`",
+        ),
+        (
+            &["call", "x", "{}", "y", "--", "true"],
+            "\"y\" is too much before `--`",
+        ),
+        (&["tools"], "`-- PROGRAM` is missing"),
+        (&["--era"], "the era is missing"),
+        (
+            &["--era", "stone", "info", "--", "true"],
+            "there is no era `stone`",
+        ),
+        (&["--revision"], "the revision is missing"),
+        (
+            &["--revision", "1999-01-01", "info", "--", "true"],
+            "there is no revision `1999-01-01`",
+        ),
+        (
+            &[
+                "--era",
+                "modern",
+                "--revision",
+                "2025-11-25",
+                "info",
+                "--",
+                "true",
+            ],
+            "revision 2025-11-25 is not of the modern era",
+        ),
+        (
+            &["--idle", "ever", "info", "--", "true"],
+            "`ever` is no number of seconds",
+        ),
+        (&["--roots"], "DIR is missing"),
+        (
+            &["--roots", "/no/such/dir", "info", "--", "true"],
+            "\"/no/such/dir\" is no directory for a root: No such file",
+        ),
+        (
+            &["--roots", "/dev/null", "info", "--", "true"],
+            "\"/dev/null\" is no directory for a root: it is a file",
+        ),
+        (
+            &["--framing", "lines", "info", "--", "true"],
+            "`--framing` is not for `info`: MCP has lines",
+        ),
+        (
+            &["--idle", "1", "request", "ping", "--", "true"],
+            "`--idle` is not for `request`",
+        ),
+        (
+            &["--era", "auto", "script", "-", "--", "true"],
+            "`--era` is not for `script`",
+        ),
     ] {
         let output = inspect(words);
         assert_eq!(
@@ -295,7 +376,7 @@ fn a_script_gives_a_line_for_each_step() {
     let output = script(steps, &server());
     let version = env!("CARGO_PKG_VERSION");
     let hello = format!(
-        r#"{{"ok":{{"capabilities":{{"tools":{{}}}},"protocolVersion":"2024-11-05","serverInfo":{{"name":"landline-inspect","version":"{version}"}}}}}}"#
+        r#"{{"ok":{{"capabilities":{{"prompts":{{}},"resources":{{}},"tools":{{}}}},"instructions":"A server to try a client on.","protocolVersion":"2024-11-05","serverInfo":{{"name":"landline-inspect","version":"{version}"}}}}}}"#
     );
     assert_eq!(
         output.lines(),
@@ -351,14 +432,22 @@ fn a_line_is_out_before_the_next_step_comes_in() {
 }
 
 #[test]
-fn a_line_that_is_no_step_is_told_and_the_script_goes_on() {
+fn a_line_that_is_no_step_is_told_with_its_number_and_the_script_goes_on() {
     let cases = [
         (
             "nonsense",
-            "a step is a JSON object on one line: expected ident at line 1 column 2",
+            "a step is a JSON object on one line: expected ident at column 2",
+        ),
+        (
+            r#"{"request":"ping""#,
+            "a step is a JSON object on one line: EOF while parsing an object at column 17",
         ),
         (
             "{}",
+            "a step has one of the members request, start, wait, cancel, notify, sleep, close",
+        ),
+        (
+            r#"{"ask":"ping"}"#,
             "a step has one of the members request, start, wait, cancel, notify, sleep, close",
         ),
         (r#"{"request":5}"#, "`request` is a string"),
@@ -380,17 +469,23 @@ fn a_line_that_is_no_step_is_told_and_the_script_goes_on() {
         (r#"{"wait":"x"}"#, "no call was started as `x`"),
         (r#"{"cancel":"x"}"#, "no call was started as `x`"),
     ];
-    let mut steps: String = cases.iter().map(|(step, _)| format!("{step}\n")).collect();
+    // An empty line is no step, but it is a line.
+    let mut steps: String = cases
+        .iter()
+        .map(|(step, _)| format!("{step}\n\n"))
+        .collect();
     steps.push_str(r#"{"request":"ping"}"#);
     let output = script(&steps, &server());
-    for ((step, message), line) in cases.iter().zip(output.lines()) {
-        let line: Value = serde_json::from_str(line).unwrap();
+    let mut lines = output.lines().into_iter();
+    for (at, (step, wrong)) in cases.iter().enumerate() {
+        let line: Value = serde_json::from_str(lines.next().unwrap()).unwrap();
+        let message = format!("script line {}: {wrong}", 2 * at + 1);
         let error = json!({"kind": "script", "message": message, "delivery": "not_sent"});
         assert_eq!(line, json!({ "error": error }), "{step}");
     }
     assert_eq!(
-        (output.code, output.lines().last()),
-        (Some(1), Some(&r#"{"ok":{}}"#))
+        (output.code, lines.collect::<Vec<_>>()),
+        (Some(1), vec![r#"{"ok":{}}"#])
     );
 }
 
@@ -411,9 +506,9 @@ fn a_name_is_free_again_once_it_was_waited_for() {
         script(steps, &server()).lines(),
         [
             null,
-            &refused("`x` is in flight already"),
+            &refused("script line 2: `x` is in flight already"),
             answer,
-            &refused("no call was started as `x`"),
+            &refused("script line 4: no call was started as `x`"),
             null,
             answer
         ]
@@ -422,14 +517,18 @@ fn a_name_is_free_again_once_it_was_waited_for() {
 
 #[test]
 fn a_call_that_is_not_waited_for_counts_as_unanswered() {
-    let output = script(
-        "{\"start\":\"ping\",\"as\":\"x\"}\n{\"request\":\"ping\"}",
-        &server(),
-    );
+    let steps = r#"{"start":"ping","as":"y"}
+{"start":"ping","as":"x"}
+{"request":"ping"}
+"#;
+    let output = script(steps, &server());
+    let null = r#"{"ok":null}"#;
     assert_eq!(
         (output.code, output.lines()),
-        (Some(1), vec![r#"{"ok":null}"#, r#"{"ok":{}}"#])
+        (Some(1), vec![null, null, r#"{"ok":{}}"#])
     );
+    let told = "`x` was started and never waited for\n`y` was started and never waited for\n";
+    assert_eq!(output.stderr, told);
 }
 
 #[test]
@@ -524,18 +623,22 @@ fn a_time_limit_is_told_with_what_the_peer_can_have_seen() {
         .iter()
         .map(|line| serde_json::from_str(line).unwrap())
         .collect();
-    for (told, limit, delivery) in [
-        (&told[0], "0ns", "not_sent"),
-        (&told[1], "1s", "maybe_run"),
-        (&told[3], "1.5s", "maybe_run"),
+    // In no time at all the first may be on its way, or not.
+    for (told, limit, deliveries) in [
+        (&told[0], "0ns", &["not_sent", "maybe_run"][..]),
+        (&told[1], "1s", &["maybe_run"]),
+        (&told[3], "1.5s", &["maybe_run"]),
     ] {
-        assert_eq!(
-            (&told["error"]["kind"], &told["error"]["delivery"]),
-            (&json!("timeout"), &json!(delivery))
-        );
+        assert_eq!(told["error"]["kind"], "timeout");
+        let delivery = told["error"]["delivery"].as_str().unwrap();
+        assert!(deliveries.contains(&delivery), "{told}");
         let message = told["error"]["message"].as_str().unwrap();
+        let opening = match delivery {
+            "not_sent" => "`r` was not sent",
+            _ => "no answer to `r`",
+        };
         assert!(
-            message.starts_with(&format!("no answer to `r` within {limit}")),
+            message.starts_with(&format!("{opening} within {limit}")),
             "{message}"
         );
     }
@@ -756,7 +859,8 @@ fn the_embedded_server_speaks_both_kinds_of_mcp() {
         json!({
             "resultType": "complete",
             "supportedVersions": ["2026-07-28"],
-            "capabilities": {"tools": {}},
+            "capabilities": {"prompts": {}, "resources": {}, "tools": {}},
+            "instructions": "A server to try a client on.",
             "ttlMs": 3_600_000,
             "cacheScope": "public",
             "_meta": info,
@@ -808,7 +912,21 @@ fn the_embedded_server_refuses_what_it_cannot_serve() {
         ),
         ("tools/call", json!({"name": "fly"}), -32602),
         ("tools/call", json!({}), -32602),
-        ("resources/list", json!({}), -32601),
+        ("resources/read", json!({}), -32602),
+        ("resources/read", json!({"uri": "inspect:tool/fly"}), -32002),
+        (
+            "resources/read",
+            json!({"uri": "inspect:tool/fly", "_meta": modern}),
+            -32602,
+        ),
+        ("prompts/get", json!({"name": "haiku"}), -32602),
+        ("prompts/get", json!({"name": "sonnet"}), -32602),
+        (
+            "tools/call",
+            json!({"name": "greet", "_meta": modern}),
+            -32021,
+        ),
+        ("resources/subscribe", json!({}), -32601),
         ("ping", json!({"_meta": modern}), -32601),
         ("initialize", json!({"_meta": modern}), -32601),
     ] {

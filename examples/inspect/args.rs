@@ -1,9 +1,12 @@
 //! The command line: words in, a [`Job`] out, or what is wrong with them.
 
 use std::ffi::OsString;
+use std::fmt::Display;
+use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use landline::mcp::{Era, Revision, Root};
 use landline::{ChildSpec, ChildSpecError, Framing};
 use serde_json::value::RawValue;
 
@@ -11,12 +14,26 @@ pub(crate) const USAGE: &str = r#"usage: inspect                                
        inspect [OPTION...] ACTION -- PROGRAM [ARG...]   calls PROGRAM
 
 options:
-  --framing lines|content-length   how messages are told apart: MCP's way, or LSP's (default: lines)
-  --timeout SECONDS                the limit of each request (default: 60)
-  --json                           print one JSON document, as a script does
+  --json                           print one JSON document, {"ok":RESULT} or {"error":...} as below
+  --timeout SECONDS                the limit of each request, and of connecting (default: 60)
 
-actions:
-  request METHOD [PARAMS]          one raw request, the answer printed
+actions of an MCP client, which finds out what the server speaks and connects first:
+  info                             who the server is, what it speaks and what it has
+  tools                            lists its tools
+  call NAME [ARGS]                 calls a tool; ARGS is a JSON object
+  resources                        lists its resources and their templates
+  read URI                         reads a resource
+  prompts                          lists its prompts
+  prompt NAME [ARGS]               gets a prompt; ARGS is a JSON object of strings
+
+their options:
+  --era auto|modern|legacy         the era of MCP to speak (default: auto, what the server speaks)
+  --revision R                     the one revision to speak, such as 2025-11-25
+  --idle SECONDS                   how long a call may go without progress (default: no limit)
+  --roots DIR                      a directory the server may work in; for several, say it again
+
+actions of raw JSON-RPC, for any protocol; nothing is sent but what you say:
+  request METHOD [PARAMS]          one request, the answer printed
   script FILE|-                    steps from a file or stdin, a line each, and for each a line out:
       {"request":METHOD,"params":...,"timeout":SECONDS}          {"ok":RESULT}
       {"start":METHOD,"params":...,"timeout":SECONDS,"as":NAME}  {"ok":null}
@@ -28,14 +45,18 @@ actions:
     or {"error":{"kind":...,"message":...,"delivery":...,"code":...,"data":...}} when it fails.
     "params", "timeout", and an error's "code" and "data" may be absent.
 
-What the server sends unasked, its stderr, and what was survived go to stderr.
-The exit code is 0 when every request was answered with a result, 1 otherwise, 2 for wrong usage.
+their option:
+  --framing lines|content-length   how messages are told apart: MCP's way, or LSP's (default: lines)
+
+What the server sends unasked, its stderr, the progress of calls, and what was survived go to stderr.
+What it asks the user is asked at the terminal, and declined where there is none.
+The exit code is 0 when every request was answered with a result, and no tool said that it failed;
+1 otherwise, 2 for wrong usage.
 "#;
 
 /// What the command line asks for.
 #[derive(Debug)]
 pub(crate) struct Job {
-    pub(crate) framing: Framing,
     pub(crate) timeout: Option<Duration>,
     pub(crate) json: bool,
     pub(crate) action: Action,
@@ -44,6 +65,42 @@ pub(crate) struct Job {
 
 #[derive(Debug)]
 pub(crate) enum Action {
+    Mcp(Manner, Mcp),
+    Raw(Framing, Raw),
+}
+
+/// An action of an MCP client.
+#[derive(Debug)]
+pub(crate) enum Mcp {
+    Info,
+    Tools,
+    Call(Named),
+    Resources,
+    Read(String),
+    Prompts,
+    Prompt(Named),
+}
+
+/// A tool or a prompt, and its arguments as they were given, digit for digit.
+#[derive(Debug)]
+pub(crate) struct Named {
+    pub(crate) name: String,
+    pub(crate) args: Option<Box<RawValue>>,
+}
+
+/// How an MCP client connects and calls.
+#[derive(Debug, Default)]
+pub(crate) struct Manner {
+    /// `None` takes what is found.
+    pub(crate) era: Option<Era>,
+    pub(crate) revision: Option<Revision>,
+    pub(crate) idle: Option<Duration>,
+    pub(crate) roots: Vec<Root>,
+}
+
+/// An action of raw JSON-RPC.
+#[derive(Debug)]
+pub(crate) enum Raw {
     Request {
         method: String,
         params: Option<Box<RawValue>>,
@@ -63,62 +120,16 @@ impl Job {
     pub(crate) fn parse(words: Vec<OsString>) -> Result<Option<Self>, String> {
         let mut words = words.into_iter();
         let ours: Vec<_> = words.by_ref().take_while(|word| word != "--").collect();
-        let mut ours = ours.into_iter();
-
-        let (mut framing, mut timeout, mut json) = (Framing::Lines, None, false);
-        let action = loop {
-            let word = text(ours.next().ok_or("ACTION is missing")?)?;
-            let mut value = |what| text(ours.next().ok_or(format!("{what} is missing"))?);
-            match word.as_str() {
-                "-h" | "--help" => return Ok(None),
-                "--json" => json = true,
-                "--framing" => {
-                    framing = match value("the framing")?.as_str() {
-                        "lines" => Framing::Lines,
-                        "content-length" => Framing::ContentLength,
-                        other => return Err(format!("there is no framing `{other}`")),
-                    };
-                }
-                "--timeout" => {
-                    let value = value("SECONDS")?;
-                    let limit = value.parse().ok().and_then(seconds);
-                    timeout = Some(limit.ok_or(format!("`{value}` is no number of seconds"))?);
-                }
-                "request" => {
-                    let method = value("METHOD")?;
-                    let params = ours
-                        .next()
-                        .map(text)
-                        .transpose()?
-                        .map(RawValue::from_string);
-                    let params = params.transpose().map_err(|e| {
-                        format!("PARAMS are no JSON: {e}; options stand before ACTION")
-                    })?;
-                    break Action::Request { method, params };
-                }
-                "script" => {
-                    let file = ours.next().ok_or("FILE is missing")?;
-                    break Action::Script(if file == "-" {
-                        Steps::Stdin
-                    } else {
-                        Steps::File(file.into())
-                    });
-                }
-                other if other.starts_with('-') => {
-                    return Err(format!("there is no option `{other}`"));
-                }
-                other => return Err(format!("there is no action `{other}`")),
-            }
+        let Some(options) = Options::parse(ours)? else {
+            return Ok(None);
         };
-        if let Some(word) = ours.next() {
-            return Err(format!("{word:?} is too much before `--`"));
-        }
+        let (timeout, json) = (options.timeout, options.json);
+        let action = options.action()?;
         let spec = ChildSpec::from_argv(words).map_err(|error| match error {
             ChildSpecError::EmptyArgv => "`-- PROGRAM` is missing".into(),
             error => format!("after `--`: {error}"),
         })?;
         Ok(Some(Job {
-            framing,
             timeout,
             json,
             action,
@@ -128,8 +139,162 @@ impl Job {
 
     /// Whether stdout is for a program to read.
     pub(crate) fn wants_json(&self) -> bool {
-        self.json || matches!(self.action, Action::Script(_))
+        self.json || matches!(self.action, Action::Raw(_, Raw::Script(_)))
     }
+}
+
+/// The words before `--`.
+struct Options {
+    timeout: Option<Duration>,
+    json: bool,
+    framing: Option<Framing>,
+    manner: Manner,
+    /// The first option that is for the actions of an MCP client alone.
+    for_mcp: Option<String>,
+    action: String,
+    rest: Vec<OsString>,
+}
+
+impl Options {
+    fn parse(words: Vec<OsString>) -> Result<Option<Self>, String> {
+        let mut words = words.into_iter();
+        let mut options = Options {
+            timeout: None,
+            json: false,
+            framing: None,
+            manner: Manner::default(),
+            for_mcp: None,
+            action: String::new(),
+            rest: Vec::new(),
+        };
+        loop {
+            let word = text(words.next().ok_or("ACTION is missing")?)?;
+            let mut value = |what| words.next().ok_or(format!("{what} is missing"));
+            let manner = &mut options.manner;
+            match word.as_str() {
+                "-h" | "--help" => return Ok(None),
+                "--json" => options.json = true,
+                "--timeout" => options.timeout = Some(limit(value("SECONDS")?)?),
+                "--framing" => {
+                    options.framing = Some(match text(value("the framing")?)?.as_str() {
+                        "lines" => Framing::Lines,
+                        "content-length" => Framing::ContentLength,
+                        other => return Err(format!("there is no framing `{other}`")),
+                    });
+                }
+                "--era" => {
+                    manner.era = match text(value("the era")?)?.as_str() {
+                        "auto" => None,
+                        "modern" => Some(Era::Modern),
+                        "legacy" => Some(Era::Legacy),
+                        other => return Err(format!("there is no era `{other}`")),
+                    };
+                }
+                "--revision" => {
+                    let name = text(value("the revision")?)?;
+                    let known = Revision::from_name(&name);
+                    let known = known.ok_or(format!("there is no revision `{name}`"))?;
+                    manner.revision = Some(known);
+                }
+                "--idle" => manner.idle = Some(limit(value("SECONDS")?)?),
+                "--roots" => manner.roots.push(root(value("DIR")?)?),
+                other if other.starts_with('-') => {
+                    return Err(format!("there is no option `{other}`"));
+                }
+                _ => {
+                    options.action = word;
+                    options.rest = words.collect();
+                    return Ok(Some(options));
+                }
+            }
+            if ["--era", "--revision", "--idle", "--roots"].contains(&word.as_str()) {
+                options.for_mcp.get_or_insert(word);
+            }
+        }
+    }
+
+    fn action(self) -> Result<Action, String> {
+        let mut rest = self.rest.into_iter();
+        let mut value = |what| text(rest.next().ok_or(format!("{what} is missing"))?);
+        let raw = match self.action.as_str() {
+            "request" => Raw::Request {
+                method: value("METHOD")?,
+                params: rest.next().map(|word| json("PARAMS", word)).transpose()?,
+            },
+            "script" => match rest.next().ok_or("FILE is missing")? {
+                file if file == "-" => Raw::Script(Steps::Stdin),
+                file => Raw::Script(Steps::File(file.into())),
+            },
+            action => {
+                let mcp = match action {
+                    "info" => Mcp::Info,
+                    "tools" => Mcp::Tools,
+                    "call" => Mcp::Call(named(value("NAME")?, rest.next())?),
+                    "resources" => Mcp::Resources,
+                    "read" => Mcp::Read(value("URI")?),
+                    "prompts" => Mcp::Prompts,
+                    "prompt" => Mcp::Prompt(named(value("NAME")?, rest.next())?),
+                    other => return Err(format!("there is no action `{other}`")),
+                };
+                no_more(rest.next())?;
+                if self.framing.is_some() {
+                    return Err(format!("`--framing` is not for `{action}`: MCP has lines"));
+                }
+                return Ok(Action::Mcp(self.manner.checked()?, mcp));
+            }
+        };
+        no_more(rest.next())?;
+        match self.for_mcp {
+            Some(option) => Err(format!("`{option}` is not for `{}`", self.action)),
+            None => Ok(Action::Raw(self.framing.unwrap_or(Framing::Lines), raw)),
+        }
+    }
+}
+
+impl Manner {
+    fn checked(self) -> Result<Self, String> {
+        match (self.era, self.revision) {
+            (Some(era), Some(revision)) if revision.era() != era => {
+                Err(format!("revision {revision} is not of the {era} era"))
+            }
+            _ => Ok(self),
+        }
+    }
+}
+
+fn no_more(word: Option<OsString>) -> Result<(), String> {
+    match word {
+        Some(word) => Err(format!("{word:?} is too much before `--`")),
+        None => Ok(()),
+    }
+}
+
+fn named(name: String, args: Option<OsString>) -> Result<Named, String> {
+    let args = args.map(|word| json("ARGS", word)).transpose()?;
+    match args {
+        Some(args) if !args.get().starts_with('{') => Err("ARGS are no JSON object".into()),
+        args => Ok(Named { name, args }),
+    }
+}
+
+fn json(what: &str, word: OsString) -> Result<Box<RawValue>, String> {
+    RawValue::from_string(text(word)?)
+        .map_err(|error| format!("{what} are no JSON: {error}; options stand before ACTION"))
+}
+
+fn limit(word: OsString) -> Result<Duration, String> {
+    let word = text(word)?;
+    let limit = word.parse().ok().and_then(seconds);
+    limit.ok_or(format!("`{word}` is no number of seconds"))
+}
+
+fn root(dir: OsString) -> Result<Root, String> {
+    let wrong = |why: &dyn Display| format!("{dir:?} is no directory for a root: {why}");
+    let path = fs::canonicalize(&dir).map_err(|error| wrong(&error))?;
+    if !path.is_dir() {
+        return Err(wrong(&"it is a file"));
+    }
+    Root::from_path(path).map_err(|error| wrong(&error))
 }
 
 /// A time in seconds, fractions allowed; what is too long for a `Duration` is no limit at all.

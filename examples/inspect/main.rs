@@ -1,47 +1,45 @@
-//! Landline at work, and a tool to look into any server that speaks JSON-RPC over its standard
-//! streams.
+//! Landline at work, and a tool to look into any server that speaks MCP, or any other JSON-RPC,
+//! over its standard streams.
 //!
 //! `cargo run --example inspect` starts an embedded MCP server as a child process, calls it, and
-//! closes it: read [`demo`], it is the whole library in a screenful. With arguments it calls a
+//! closes it: read [`demo`], it is the whole client in a screenful. With arguments it calls a
 //! server of yours; see `cargo run --example inspect -- --help`, or:
 //!
 //! ```text
-//! cargo run --example inspect -- request initialize '{"protocolVersion":"2025-11-25",
-//!     "capabilities":{},"clientInfo":{"name":"me","version":"1"}}' -- npx -y some-mcp-server
+//! cargo run --example inspect -- tools -- npx -y some-mcp-server
+//! cargo run --example inspect -- call some-tool '{"some":"argument"}' -- npx -y some-mcp-server
 //! ```
 
 mod args;
+mod client;
+mod fields;
 mod print;
+mod raw;
+mod screen;
 mod script;
 mod server;
-mod watch;
+mod show;
+mod terminal;
 
 use std::env;
 use std::error::Error;
 use std::fmt::Display;
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::process::ExitCode;
-use std::thread;
-use std::time::Duration;
 
-use landline::{CallOptions, ChildSpec, Connection, Options, Update};
+use landline::ChildSpec;
+use landline::mcp::{CallOptions, Context, Elicited, FormRequest, Options};
 use serde_json::{Value, json};
 
 use args::{Action, Job};
+use screen::note;
 
 fn main() -> ExitCode {
     let words: Vec<_> = env::args_os().skip(1).collect();
     match words.first() {
         None => match demo() {
             Ok(()) => ExitCode::SUCCESS,
-            Err(error) => {
-                // In `inspect | head`, a pipe without a reader is no failure worth words.
-                let shown: Option<&io::Error> = error.downcast_ref();
-                if shown.is_none_or(|error| error.kind() != ErrorKind::BrokenPipe) {
-                    print::note(format_args!("the demo failed: {error}"));
-                }
-                ExitCode::FAILURE
-            }
+            Err(error) => failed("the demo failed", &*error),
         },
         Some(word) if word == server::FLAG => {
             // It ends when its stdin or its stdout does, and has nothing to say about either.
@@ -56,7 +54,7 @@ fn main() -> ExitCode {
                 ExitCode::SUCCESS
             }
             Err(wrong) => {
-                print::note(format_args!("inspect: {wrong}\n\n{}", args::USAGE));
+                note(format_args!("inspect: {wrong}\n\n{}", args::USAGE));
                 ExitCode::from(2)
             }
         },
@@ -67,63 +65,50 @@ fn main() -> ExitCode {
 fn demo() -> Result<(), Box<dyn Error>> {
     // What to run: this program, as its own child.
     let spec = ChildSpec::new(env::current_exe()?)?.with_arg(server::FLAG)?;
-    // How: where a progress notification names the call that it belongs to is part of MCP's
-    // dialect.
-    let server = Options::new()
-        .dialect(watch::mcp().route("notifications/progress", ["progressToken"]))
-        .request_timeout(Duration::from_secs(5))
+    // As whom: a client that can be asked to fill in a form. It says so by having a handler.
+    let server = Options::new("inspect", env!("CARGO_PKG_VERSION"))
+        .elicit_form(fill_in)
         .spawn(&spec)?;
-    let pid = server.pid().unwrap_or_default();
+    say("Started an MCP server, this program again, and found out what it speaks:")?;
+    let (met, pid) = (server.server(), server.connection().pid());
     say(format_args!(
-        "Started an MCP server: this program again, as process {pid}."
+        "  process {}: revision {}, the {} era",
+        pid.unwrap_or_default(),
+        met.revision(),
+        met.era()
     ))?;
-
-    say("\nThe handshake: a request, which waits for its answer, and a notification.")?;
-    let hello = json!({
-        "protocolVersion": "2025-11-25",
-        "capabilities": {},
-        "clientInfo": {"name": "inspect", "version": "1"},
-    });
-    request(&server, "initialize", hello)?;
-    server.notify("notifications/initialized", ())?;
-    say("  --> notifications/initialized")?;
 
     say("\nWhich tools does it have?")?;
-    let tools = request(&server, "tools/list", json!({}))?;
-    for tool in tools["tools"].as_array().into_iter().flatten() {
-        say(format_args!(
-            "      {}: {}",
-            tool["name"], tool["description"]
-        ))?;
+    for tool in server.tools()? {
+        let what = tool.description().unwrap_or_default();
+        say(format_args!("  {}: {what}", tool.name()))?;
     }
 
-    say("\nA call of the tool `add`:")?;
-    let add = json!({"name": "add", "arguments": {"a": 19, "b": 23}});
-    request(&server, "tools/call", add)?;
+    say("\nA call of the tool `add`, which waits for its answer:")?;
+    let sum = server.call_tool("add", json!({"a": 19, "b": 23}))?;
+    say(format_args!("  19 + 23 = {}", sum.all_text()))?;
 
     say("\nA call of the tool `sleep`, which tells its progress while we wait:")?;
-    let sleep = json!({"name": "sleep", "arguments": {"seconds": 1}});
-    let call = server.start_with("tools/call", &CallOptions::new(), |id| {
-        let mut params = sleep.clone();
-        params["_meta"] = json!({"progressToken": id});
-        params
-    })?;
-    say(format_args!(
-        "  --> tools/call {sleep}, in flight as request {}",
-        call.id()
-    ))?;
-    let slept: Value = call.wait_with(|update| {
-        if let Update::Notification(progress) = update {
-            let params = progress.params().map_or("", |raw| raw.get());
-            // The call goes on, whether its progress can be shown or not.
-            let _ = say(format_args!("  <-- {} {params}", progress.method()));
-        }
-    })?;
-    say(format_args!("  <-- {slept}"))?;
+    let watched = CallOptions::new().progress(|progress| {
+        // The call goes on, whether its progress can be shown or not.
+        let _ = say(format_args!("  {}", screen::how_far(progress)));
+    });
+    let slept = server.call_tool_with("sleep", json!({"seconds": 1}), watched)?;
+    say(format_args!("  {}", slept.all_text()))?;
 
-    say("\nA request that the server refuses is an error, which says so:")?;
-    if let Err(error) = request(&server, "no/such/method", json!({})) {
-        say(format_args!("  <-- {error}"))?;
+    say("\nA call of the tool `greet`, which asks the user something before it answers:")?;
+    let greeting = server.call_tool("greet", ())?;
+    say(format_args!("  {}", greeting.all_text()))?;
+
+    say("\nA tool that fails has a result that says so; what the server refuses is an error:")?;
+    let failed = server.call_tool("fail", ())?;
+    say(format_args!(
+        "  {}: {}",
+        if failed.is_error() { "failed" } else { "done" },
+        failed.all_text()
+    ))?;
+    if let Err(error) = server.call_tool("fly", ()) {
+        say(format_args!("  {error}"))?;
     }
 
     say("\nThe end: its stdin is closed, and only a server that stays on gets a signal.")?;
@@ -135,63 +120,43 @@ fn demo() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Sends a request and waits, showing what went out and what came back.
-fn request(server: &Connection, method: &str, params: Value) -> Result<Value, Box<dyn Error>> {
-    say(format_args!("  --> {method} {params}"))?;
-    let answer: Value = server.request(method, params)?;
-    say(format_args!("  <-- {}", cut(answer.to_string())))?;
-    Ok(answer)
+/// Has the user fill in the server's form, or does it itself where nobody sits at a terminal.
+fn fill_in(cx: &Context, ask: &FormRequest) -> Elicited {
+    if io::stdin().is_terminal() {
+        return terminal::form(cx, ask);
+    }
+    let answer = json!({"name": "Ferris"});
+    // The call goes on, whether this can be shown or not.
+    let _ = say(format_args!("  {} {answer}", ask.message()));
+    match answer {
+        Value::Object(fields) => Elicited::Accept(fields),
+        _ => Elicited::Decline,
+    }
 }
 
 fn say(words: impl Display) -> io::Result<()> {
     writeln!(io::stdout(), "{words}")
 }
 
-/// Leaves of a long line what fits on a screen.
-fn cut(line: String) -> String {
-    match line.char_indices().nth(120) {
-        Some((end, _)) => format!("{}...", &line[..end]),
-        None => line,
-    }
-}
-
 /// Does what the command line asks for with the server that it names.
 fn inspect(job: &Job) -> ExitCode {
-    let all_well = match watch::options(job).spawn(&job.spec) {
-        Ok(server) => thread::scope(|scope| {
-            let watching = scope.spawn(|| watch::watch(&server));
-            let all_well = act(&server, job);
-            // Ends the watching too, once it has shown what came. It has nothing to give, panics
-            // included.
-            server.close();
-            let _ = watching.join();
-            let survived = server.survived();
-            if !survived.is_empty() {
-                print::note(format_args!("survived: {survived}"));
-            }
-            all_well
-        }),
-        Err(error) => print::not_started(&error, job.wants_json()),
+    let all_well = match &job.action {
+        Action::Mcp(manner, action) => client::inspect(job, manner, action),
+        Action::Raw(framing, action) => raw::inspect(job, *framing, action),
     };
     match all_well {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
-        Err(error) => {
-            // Of a broken pipe there is nothing to say: nobody reads on.
-            if error.kind() != io::ErrorKind::BrokenPipe {
-                print::note(format_args!("cannot print the answers: {error}"));
-            }
-            ExitCode::FAILURE
-        }
+        Err(error) => failed("cannot print the answers", &error),
     }
 }
 
-fn act(server: &Connection, job: &Job) -> io::Result<bool> {
-    match &job.action {
-        Action::Request { method, params } => {
-            let answer = server.request(method, params.as_deref());
-            print::answer(answer, job.json)
-        }
-        Action::Script(steps) => script::run(server, steps),
+/// Ends with an error, told unless nobody reads on: in `inspect | head`, that is no failure worth
+/// words.
+fn failed(what: &str, error: &(dyn Error + 'static)) -> ExitCode {
+    let shown: Option<&io::Error> = error.downcast_ref();
+    if shown.is_none_or(|error| error.kind() != ErrorKind::BrokenPipe) {
+        note(format_args!("{what}: {error}"));
     }
+    ExitCode::FAILURE
 }

@@ -1,6 +1,6 @@
 //! Scripts: a step in on each line, what became of it out on a line.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 use std::thread;
@@ -10,7 +10,8 @@ use landline::{Call, CallOptions, CancelToken, Connection};
 use serde_json::value::RawValue;
 
 use crate::args::{Steps, seconds};
-use crate::print::{self, Line};
+use crate::print::{Failure, Line};
+use crate::screen::note;
 
 enum Step {
     Request {
@@ -54,38 +55,44 @@ pub(crate) fn run(server: &Connection, steps: &Steps) -> io::Result<bool> {
     };
     let mut script = Script {
         server,
-        calls: HashMap::new(),
+        calls: BTreeMap::new(),
     };
     let mut all_well = true;
-    for line in lines.split(b'\n') {
+    for (number, line) in (1..).zip(lines.split(b'\n')) {
         let line = match line {
             Ok(line) if line.trim_ascii().is_empty() => continue,
             Ok(line) => line,
             Err(error) => return unreadable(&error),
         };
-        let done = match Step::parse(&line) {
-            Ok(step) => script.step(step),
-            Err(wrong) => Line::Refused("script", wrong),
-        };
+        let done = Step::parse(&line).and_then(|step| script.step(step));
+        let done = done.unwrap_or_else(|wrong: String| {
+            Line::Failed(Failure::unsent(
+                "script",
+                format!("script line {number}: {wrong}"),
+            ))
+        });
         all_well &= done.print()?;
     }
     for name in script.calls.keys() {
-        print::note(format_args!("`{name}` was started and never waited for"));
+        note(format_args!("`{name}` was started and never waited for"));
     }
     Ok(all_well && script.calls.is_empty())
 }
 
 fn unreadable(error: &io::Error) -> io::Result<bool> {
-    Line::Refused("script", format!("the script cannot be read: {error}")).print()
+    let words = format!("the script cannot be read: {error}");
+    Line::Failed(Failure::unsent("script", words)).print()
 }
 
 struct Script<'a> {
     server: &'a Connection,
-    calls: HashMap<String, Started>,
+    /// By name, and in this order where they are told.
+    calls: BTreeMap<String, Started>,
 }
 
 impl Script<'_> {
-    fn step(&mut self, step: Step) -> Line {
+    /// Does a step; an error is one of the script, and nothing was done.
+    fn step(&mut self, step: Step) -> Result<Line, String> {
         let done = match step {
             Step::Request {
                 method,
@@ -96,7 +103,7 @@ impl Script<'_> {
                 .request_with(&method, params, &options)
                 .map(Some),
             Step::Start { name, .. } if self.calls.contains_key(&name) => {
-                return Line::Refused("script", format!("`{name}` is in flight already"));
+                return Err(format!("`{name}` is in flight already"));
             }
             Step::Start {
                 method,
@@ -114,39 +121,42 @@ impl Script<'_> {
             }
             Step::Wait(name) => match self.calls.remove(&name) {
                 Some(started) => started.call.wait().map(Some),
-                None => return unknown(&name),
+                None => return Err(unknown(&name)),
             },
             Step::Cancel(name) => match self.calls.get(&name) {
                 Some(started) => {
                     started.cancel.cancel();
                     Ok(None)
                 }
-                None => return unknown(&name),
+                None => return Err(unknown(&name)),
             },
             Step::Notify { method, params } => self.server.notify(&method, params).map(|()| None),
             Step::Sleep(time) => {
                 thread::sleep(time);
                 Ok(None)
             }
-            Step::Close => return Line::Closed(self.server.close()),
+            Step::Close => return Ok(Line::Closed(self.server.close())),
         };
-        match done {
+        Ok(match done {
             Ok(result) => Line::Ok(result),
-            Err(error) => Line::Failed(error),
-        }
+            Err(error) => Line::Failed(error.into()),
+        })
     }
 }
 
-fn unknown(name: &str) -> Line {
-    Line::Refused("script", format!("no call was started as `{name}`"))
+fn unknown(name: &str) -> String {
+    format!("no call was started as `{name}`")
 }
 
 impl Step {
     /// Reads a line. What is misspelt is an error: left out in silence, a limit would be missed too
     /// late.
     fn parse(line: &[u8]) -> Result<Self, String> {
-        let mut members: BTreeMap<String, Box<RawValue>> = serde_json::from_slice(line)
-            .map_err(|error| format!("a step is a JSON object on one line: {error}"))?;
+        let mut members: Members = serde_json::from_slice(line).map_err(|error| {
+            // Every step is line 1 to serde_json; which line of the script it is, `run` says.
+            let why = error.to_string().replace(" line 1 column ", " column ");
+            format!("a step is a JSON object on one line: {why}")
+        })?;
         let verbs = [
             "request", "start", "wait", "cancel", "notify", "sleep", "close",
         ];
@@ -187,6 +197,7 @@ impl Step {
     }
 }
 
+/// The members of a step that were not read yet: what is left at the end is one too many.
 type Members = BTreeMap<String, Box<RawValue>>;
 
 fn needed(members: &mut Members, name: &str) -> Result<String, String> {

@@ -47,15 +47,16 @@ impl<'a> CallOptions<'a> {
         self
     }
 
-    /// Sets how long the call may go without progress. The server is asked to tell its progress then.
+    /// Sets how long the call may go without progress. The server is asked to tell its progress
+    /// then.
     #[must_use]
     pub fn idle(mut self, idle: Duration) -> Self {
         self.idle = Some(idle);
         self
     }
 
-    /// Lets a token cancel the call from another thread. Between two rounds it takes effect with the
-    /// next.
+    /// Lets a token cancel the call from another thread. Between two rounds it takes effect with
+    /// the next.
     #[must_use]
     pub fn cancel_token(mut self, token: &CancelToken) -> Self {
         self.cancel = Some(token.clone());

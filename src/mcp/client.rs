@@ -24,8 +24,8 @@ use crate::{AnswerFault, ChildSpec, Connection, RpcError};
 
 /// A client of one MCP server, and the owner of its process.
 ///
-/// It is used through `&self` from any number of threads; its methods stand at [`Session`], to which
-/// it dereferences, and are the same in both eras. Dropping it closes the connection like
+/// It is used through `&self` from any number of threads; its methods stand at [`Session`], to
+/// which it dereferences, and are the same in both eras. Dropping it closes the connection like
 /// [`Connection`].
 #[derive(Debug)]
 pub struct Client {
@@ -106,8 +106,8 @@ impl Session {
 
     /// Calls a tool. Arguments are an object; `()` is none.
     ///
-    /// A tool that fails gives a result that says so ([`ToolResult::is_error`]); an error here is one of
-    /// the protocol.
+    /// A tool that fails gives a result that says so ([`ToolResult::is_error`]); an error here is
+    /// one of the protocol.
     ///
     /// # Errors
     ///
@@ -341,12 +341,13 @@ impl Session {
             .map(drop)
     }
 
-    /// Sets from which level on the server sends log messages. In the legacy era it asks the server at
-    /// once; in the modern one every request from now on says so.
+    /// Sets from which level on the server sends log messages. In the legacy era it asks the server
+    /// at once; in the modern one every request from now on says so.
     ///
     /// # Errors
     ///
-    /// [`Error::NotSupported`] if the server declares no `logging`; in the legacy era any [`Error`].
+    /// [`Error::NotSupported`] if the server declares no `logging`; in the legacy era any
+    /// [`Error`].
     pub fn set_log_level(&self, level: LogLevel) -> Result<()> {
         const METHOD: &str = "logging/setLevel";
         self.gate(METHOD, "logging")?;
@@ -359,8 +360,8 @@ impl Session {
         self.call(METHOD, params, CallOptions::new()).map(drop)
     }
 
-    /// Tells the server that the roots have changed. Does nothing in the modern era, whose servers ask
-    /// each time, or where no roots were declared.
+    /// Tells the server that the roots have changed. Does nothing in the modern era, whose servers
+    /// ask each time, or where no roots were declared.
     ///
     /// # Errors
     ///
@@ -374,8 +375,8 @@ impl Session {
         Ok(())
     }
 
-    /// Makes any request, and decodes its result into the caller's own type. A `_meta` in the params
-    /// is passed on, but for reserved keys; what the era demands is added.
+    /// Makes any request, and decodes its result into the caller's own type. A `_meta` in the
+    /// params is passed on, but for reserved keys; what the era demands is added.
     ///
     /// # Errors
     ///

@@ -3,7 +3,7 @@
 //! A probe, `server/discover`, asks a server of either era; only a modern one can answer it
 //! (revision 2026-07-28, stdio). Any other answer, silence, or the end of the process stands for a
 //! legacy server, which is greeted with `initialize`: in the same process, or, if it ended on the
-//! probe, once more in a new one. The invariant: whatever way this ends, the process is a client's
+//! probe, once in a new one. The invariant: whatever way this ends, the process is a client's
 //! or it is closed.
 
 use std::io::{Read, Write};
@@ -17,6 +17,7 @@ use serde_json::value::RawValue;
 use crate::json::{member, text};
 use crate::mcp::answer::Answers;
 use crate::mcp::client::Client;
+use crate::mcp::dialects::{greeting, legacy, modern, probing};
 use crate::mcp::error::{
     Attempt, ConnectError, ConnectFailure, ConnectPhase, Reason, UNSUPPORTED_VERSION, is_modern,
     supported, versions,
@@ -27,23 +28,24 @@ use crate::mcp::revision::Revision;
 use crate::mcp::server::Server;
 use crate::mcp::session::{Core, Session};
 use crate::quote::clean;
-use crate::{Arrays, Call, CallOptions, ChildSpec, Connection, Dialect, Error, OnCancel};
+use crate::{Call, CallOptions, ChildSpec, Connection, Error};
 
 impl Options {
-    /// Starts a server and connects to it: finds its era, agrees on a version, and is ready to call.
-    /// Blocks for the limit of connecting at most, 60 seconds unless set, and for the close of a
-    /// process with which it failed.
+    /// Starts a server and connects to it: finds its era, agrees on a version, and is ready to
+    /// call. Blocks for the limit of connecting at most, 60 seconds unless set, and for the close
+    /// of a process with which it failed.
     ///
     /// # Errors
     ///
-    /// [`ConnectError::Spawn`] if the process does not start, [`ConnectError::Failed`] with all that is
-    /// known otherwise.
+    /// [`ConnectError::Spawn`] if the process does not start, [`ConnectError::Failed`] with all
+    /// that is known otherwise.
     pub fn spawn(&self, spec: &ChildSpec) -> Result<Client, ConnectError> {
         Connecting::new(self).run(|options| Ok(options.spawn(spec)?), true)
     }
 
-    /// As [`spawn`](Self::spawn), for commands that the caller makes, perhaps with a uid or a umask.
-    /// A second one is asked for if the process of the first ends on the probe.
+    /// As [`spawn`](Self::spawn), for commands that the caller makes, perhaps with a uid or a
+    /// umask. A second one is asked for if the process of the first ends after the probe, before it
+    /// has answered `initialize`.
     ///
     /// # Errors
     ///
@@ -57,7 +59,8 @@ impl Options {
     ///
     /// # Errors
     ///
-    /// [`ConnectError::Threads`] if the system refuses a thread, [`ConnectError::Failed`] otherwise.
+    /// [`ConnectError::Threads`] if the system refuses a thread, [`ConnectError::Failed`]
+    /// otherwise.
     pub fn connect(
         &self,
         reader: impl Read + Send + 'static,
@@ -298,8 +301,8 @@ impl<'a> Connecting<'a> {
     }
 
     fn discover(&self, line: &mut Line, version: String) -> crate::Result<Call> {
-        // Its limit is whoever waits; a late answer is of use, and no legacy server, not yet greeted,
-        // is told that it is not.
+        // Its limit is whoever waits; a late answer is of use, and no legacy server, not yet
+        // greeted, is told that it is not.
         let options = CallOptions::new().timeout(self.left()).quiet();
         let (params, inputs) = (Params::new(), Inputs::default());
         let call = line
@@ -406,8 +409,9 @@ impl<'a> Connecting<'a> {
         })
     }
 
-    /// What the probe says after all, when the greeting has failed. A server that refuses the greeting
-    /// as a modern one does is asked once more. `None`: nothing that only a modern server says.
+    /// What the probe says after all, when the greeting has failed. A server that refuses the
+    /// greeting as a modern one does is asked once more. `None`: nothing that only a modern server
+    /// says.
     fn late(&mut self, line: &mut Line, late: Late, failure: &Reason) -> Option<Probed> {
         let refusal = match failure {
             Reason::Call(error) if error.is_closed() => return None,
@@ -561,7 +565,10 @@ fn outcome(error: &Error) -> String {
 
 /// What the failure of a probe says of the server's era.
 fn refused(line: &mut Line, error: Error) -> Probed {
-    line.probe = Some(outcome(&error));
+    // A probe that was given up waiting for has its word already.
+    if line.probe.is_none() || !error.is_timeout() {
+        line.probe = Some(outcome(&error));
+    }
     match &error {
         Error::Rpc { error: rpc, .. } if !is_modern(rpc) => Probed::Legacy(Some(error)),
         // An answer that cannot be used is none of a modern server's.
@@ -569,43 +576,6 @@ fn refused(line: &mut Line, error: Error) -> Probed {
         _ => Probed::Failed(Reason::Call(error)),
     }
 }
-
-// The dialects, as the connection below knows them.
-
-/// While the era is unknown: nothing is answered, since a modern client writes no answers, and an
-/// error without an id answers the probe, as it is the only request.
-fn probing() -> Dialect {
-    modern().lone_errors(true)
-}
-
-fn modern() -> Dialect {
-    common().answer_requests(false)
-}
-
-/// During the handshake an error without an id answers it, as it is the only request.
-fn greeting() -> Dialect {
-    legacy(None).lone_errors(true)
-}
-
-/// A legacy server may ask, is answered at once when it pings, and in one revision sends batches.
-fn legacy(revision: Option<Revision>) -> Dialect {
-    let dialect = common()
-        .cancelled_requests(CANCELLED, "requestId", OnCancel::NoReply)
-        .answer_at_once("ping", json!({}));
-    if revision.is_some_and(Revision::has_batches) {
-        dialect.arrays(Arrays::Batch)
-    } else {
-        dialect
-    }
-}
-
-fn common() -> Dialect {
-    Dialect::new()
-        .cancel_calls(CANCELLED, "requestId")
-        .route("notifications/progress", ["progressToken"])
-}
-
-const CANCELLED: &str = "notifications/cancelled";
 
 // However short probes are: a server that takes the greeting after all, as that of the TypeScript
 // SDK does, must not be spoken to in the other era.

@@ -1,7 +1,7 @@
 //! [`Error`] and [`ConnectError`]: why a call has no result, and why there is no client.
 //!
-//! The peer's own errors stay what they are, inside [`Error::Call`]; what this layer finds wrong has
-//! variants of its own. What the protocol attaches to some error codes is read by accessors.
+//! The peer's own errors stay what they are, inside [`Error::Call`]; what this layer finds wrong
+//! has variants of its own. What the protocol attaches to some error codes is read by accessors.
 
 use std::error::Error as StdError;
 use std::fmt;

@@ -1,8 +1,8 @@
 //! What the server can ask of the client, and who answers.
 //!
-//! One set of closures serves both eras. In the legacy era they are run by the connection's handler,
-//! in the modern one by the call whose result asks; what they are given and what becomes of their
-//! answers is the same, and written once, here.
+//! One set of closures serves both eras. In the legacy era they are run by the connection's
+//! handler, in the modern one by the call whose result asks; what they are given and what becomes
+//! of their answers is the same, and written once, here.
 
 use std::fmt;
 use std::ops::Deref;

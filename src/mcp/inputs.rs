@@ -1,8 +1,8 @@
 //! Rounds of the modern era: what a result asks for, and the answers that the next sending carries.
 //!
-//! A result that asks ends its request (revision 2026-07-28). The answers go with the same call sent
-//! once more, under the same keys; its state goes back byte for byte. A refusal has no form there but
-//! an elicitation's own, so that anything else refused abandons the call.
+//! A result that asks ends its request (revision 2026-07-28). The answers go with the same call
+//! sent once more, under the same keys; its state goes back byte for byte. A refusal has no form
+//! there but an elicitation's own, so that anything else refused abandons the call.
 
 use serde_json::value::RawValue;
 

@@ -1,8 +1,8 @@
 //! The `_meta` member of requests: what the caller adds to it, and which keys are not his.
 //!
-//! A key has an optional prefix of labels before a slash. Prefixes that name MCP itself are reserved
-//! (revision 2025-06-18 and later, each with its own words; the stricter of both is applied), and so
-//! are the members that the library writes.
+//! A key has an optional prefix of labels before a slash. Prefixes that name MCP itself are
+//! reserved (revision 2025-06-18 and later, each with its own words; the stricter of both is
+//! applied), and so are the members that the library writes.
 
 use std::fmt;
 

@@ -249,8 +249,8 @@ impl Options {
         self
     }
 
-    /// Asks the caller's language model on the server's behalf. Declares `sampling`. An error is the
-    /// refusal: [`Sample::refused`] for one by the user. The handler may wait for a person.
+    /// Asks the caller's language model on the server's behalf. Declares `sampling`. An error is
+    /// the refusal: [`Sample::refused`] for one by the user. The handler may wait for a person.
     #[must_use]
     pub fn sample(
         mut self,
@@ -341,8 +341,8 @@ impl Options {
 
     // The limits.
 
-    /// Sets the limit of connecting as a whole, the start of the process included. The default is 60
-    /// seconds.
+    /// Sets the limit of connecting as a whole, the start of the process included. The default is
+    /// 60 seconds.
     #[must_use]
     pub fn connect_timeout(mut self, limit: Duration) -> Self {
         self.connect = limit;

@@ -1,8 +1,8 @@
 //! The params of a request, and how they go out.
 //!
-//! A call may go out several times: once more for each round in which the server asks for something,
-//! or for another version. [`Params`] are therefore kept as raw members, serialised once; [`Body`]
-//! puts them on the wire with what belongs to this one sending.
+//! A call may go out several times: once more for each round in which the server asks for
+//! something, or for another version. [`Params`] are therefore kept as raw members, serialised
+//! once; [`Body`] puts them on the wire with what belongs to this one sending.
 
 use std::borrow::Cow;
 

@@ -154,8 +154,8 @@ impl Sample {
         Self::new(model, &json!({"type": "text", "text": text.into()}))
     }
 
-    /// Makes an answer of a content block, or of an array of them (revision 2025-11-25). What does not
-    /// serialise becomes null.
+    /// Makes an answer of a content block, or of an array of them (revision 2025-11-25). What does
+    /// not serialise becomes null.
     pub fn new(model: impl Into<String>, content: &impl Serialize) -> Self {
         let content = serde_json::to_value(content).unwrap_or_default();
         let members = [

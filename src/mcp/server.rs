@@ -20,7 +20,8 @@ pub struct Server {
 }
 
 impl Server {
-    /// Reads the answer to `initialize` or `server/discover`; tolerates what real servers leave out.
+    /// Reads the answer to `initialize` or `server/discover`; tolerates what real servers leave
+    /// out.
     pub(crate) fn new(revision: Revision, version: &str, presentation: Box<RawValue>) -> Self {
         let mut server = Server {
             revision,

@@ -2,8 +2,8 @@
 //!
 //! Every call of this layer passes through [`Session::call`]. In the modern era it may be sent
 //! several times: again in another version, or with the answers to what the server asked for. The
-//! invariant: all sendings of a call share its limits, and what belongs to one call, its answers and
-//! its state, goes into no other.
+//! invariant: all sendings of a call share its limits, and what belongs to one call, its answers
+//! and its state, goes into no other.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};

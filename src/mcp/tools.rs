@@ -58,8 +58,8 @@ impl Tool {
         self.member("outputSchema")
     }
 
-    /// Whether it claims to change nothing; `false` unless it says so. A hint of an untrusted server,
-    /// like the others.
+    /// Whether it claims to change nothing; `false` unless it says so. A hint of an untrusted
+    /// server, like the others.
     pub fn is_read_only(&self) -> bool {
         self.flag("readOnlyHint", false)
     }

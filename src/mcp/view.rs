@@ -1,7 +1,7 @@
 //! How values are kept: as the raw JSON that the server wrote, read by accessors.
 //!
-//! A closed struct loses a whole reply over one new or odd member. A view keeps the text and reads a
-//! member when it is asked for, so that nothing is lost, and a member of an unexpected type is as
+//! A closed struct loses a whole reply over one new or odd member. A view keeps the text and reads
+//! a member when it is asked for, so that nothing is lost, and a member of an unexpected type is as
 //! good as absent; the raw text tells which. An accessor reads the value's text once.
 
 /// Declares a type that is a view of a JSON value.

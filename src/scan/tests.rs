@@ -135,7 +135,7 @@ fn each_object_of_an_array_is_a_sighting() {
 
 #[test]
 fn sightings_are_bounded() {
-    let text = format!("[{}", "{\"id\":1},".repeat(1000));
+    let text = format!("[{}", "{\"id\":1},".repeat(MAX_SIGHTINGS + 1));
     assert_eq!(scan(text).len(), MAX_SIGHTINGS);
 }
 

@@ -1,15 +1,16 @@
 //! Calls: their answers, their limits, and what the peer can have seen of them.
 
 use std::collections::HashMap;
+use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use landline::{
-    AnswerFault, Call, CallOptions, Cause, Connection, Delivery, Dialect, EncodeError, Error,
-    Framing, Incoming, Limit, Options, Survived, Update,
+    AnswerFault, Call, CallOptions, CancelToken, Cause, Connection, Delivery, Dialect, EncodeError,
+    Error, Framing, Incoming, Limit, Options, Survived, Update,
 };
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -70,6 +71,78 @@ fn p04_ten_thousand_answers_in_any_order_reach_their_64_callers() {
     assert_eq!(made, CALLS);
     drop(peer.join().unwrap());
     assert_eq!(connection.survived(), Survived::default());
+}
+
+#[test]
+fn p04_frames_never_interleave() {
+    const THREADS: usize = 16;
+    const EACH: usize = 30;
+    const ASKED: usize = 40;
+    /// What message `n` of a thread holds: some are far larger than what the pipe takes at once.
+    fn text(thread: usize, n: usize) -> String {
+        let letter = char::from(b'a' + ((thread * 7 + n) % 26) as u8);
+        let len = if n % 3 == 0 { 300_000 + n } else { n };
+        letter.to_string().repeat(len)
+    }
+    // Its replies go out between the others.
+    let options = Options::new().on_request(|_, request| {
+        let [n]: [usize; 1] = request.decode()?;
+        Ok(json!(text(THREADS, n)))
+    });
+    let (connection, mut script) = pair(&options);
+    let peer = thread::spawn(move || {
+        let (mut next, mut replied) = ([0; THREADS], [false; ASKED]);
+        for come in 0..THREADS * EACH + ASKED {
+            if come < ASKED {
+                script
+                    .send(json!({"jsonrpc": "2.0", "id": come, "method": "ask", "params": [come]}));
+            }
+            // A line that does not parse panics.
+            let message = script.recv();
+            if message["method"].is_null() {
+                let n = message["id"].as_u64().unwrap() as usize;
+                let whole = json!({"jsonrpc": "2.0", "id": n, "result": text(THREADS, n)});
+                assert!(message == whole, "the reply to {n}");
+                assert!(!std::mem::replace(&mut replied[n], true), "{n} twice");
+                continue;
+            }
+            let thread = message["params"][0].as_u64().unwrap() as usize;
+            let n = next[thread];
+            next[thread] += 1;
+            let params = json!([thread, n, text(thread, n)]);
+            let mut whole = json!({"jsonrpc": "2.0", "method": "n", "params": params});
+            if n % 2 == 0 {
+                whole["method"] = json!("r");
+                whole["id"] = message["id"].clone();
+                script.answer(&message, json!([thread, n]));
+            }
+            assert!(message == whole, "message {n} of thread {thread}");
+        }
+        assert_eq!((next, replied), ([EACH; THREADS], [true; ASKED]));
+        script
+    });
+    thread::scope(|scope| {
+        for thread in 0..THREADS {
+            let connection = &connection;
+            scope.spawn(move || {
+                let mut calls = Vec::new();
+                for n in 0..EACH {
+                    let params = (thread, n, text(thread, n));
+                    if n % 2 == 0 {
+                        calls.push((n, connection.start("r", params).unwrap()));
+                    } else {
+                        connection.notify("n", params).unwrap();
+                    }
+                }
+                for (n, call) in calls {
+                    assert_eq!(call.wait::<[usize; 2]>().unwrap(), [thread, n]);
+                }
+            });
+        }
+    });
+    let script = peer.join().unwrap();
+    drop(connection);
+    assert_eq!(script.rest(), "");
 }
 
 #[test]
@@ -165,6 +238,41 @@ fn p01_a_call_ends_within_its_deadline_when_half_a_frame_comes() {
 }
 
 #[test]
+fn p01_a_call_ends_within_its_deadline_when_the_peer_floods() {
+    let floods = [
+        "INFO still starting\n",
+        "{\"jsonrpc\":\"2.0\",\"method\":\"n\"}\n",
+        "{\"jsonrpc\":\"2.0\",\"id\":999,\"result\":1}\n",
+        "\n",
+        // A line that never ends.
+        "[[[[",
+    ];
+    for flood in floods {
+        let (connection, mut script) = pair(&Options::new());
+        let mut output = script.output.try_clone().unwrap();
+        let (stop, stopped) = mpsc::channel::<()>();
+        let piece = flood.repeat(1000);
+        let flooding = thread::spawn(move || {
+            while stopped.try_recv() == Err(mpsc::TryRecvError::Empty) {
+                output.write_all(piece.as_bytes()).unwrap();
+            }
+        });
+        ends_in_200_ms(
+            || {
+                let call = connection.start_with("slow", &short(), |_| ())?;
+                script.recv();
+                call.wait()
+            },
+            Delivery::MaybeRun,
+        );
+        drop(stop);
+        flooding.join().unwrap();
+        script.raw("\n");
+        script.fence(&connection);
+    }
+}
+
+#[test]
 fn p01_a_call_ends_within_its_deadline_when_the_peer_does_not_read() {
     let (connection, mut script) = pair(&Options::new().outgoing_limit(1));
     let clog = script.clog(&connection);
@@ -190,7 +298,7 @@ fn p01_a_call_ends_within_its_deadline_when_the_peer_does_not_read() {
 }
 
 #[test]
-fn a_notification_too_waits_for_room_within_its_limit() {
+fn p01_a_notification_too_waits_for_room_within_its_limit() {
     let options = Options::new().outgoing_limit(1).request_timeout(SHORT);
     let (connection, mut script) = pair(&options);
     let clog = script.clog(&connection);
@@ -244,7 +352,7 @@ fn p11_an_answer_that_has_arrived_beats_a_clock_that_has_run_out() {
 }
 
 #[test]
-fn an_error_of_the_peer_that_has_arrived_beats_the_clock_as_well() {
+fn p11_an_error_of_the_peer_that_has_arrived_beats_the_clock_as_well() {
     let (connection, mut script) = pair(&Options::new().request_timeout(Duration::ZERO));
     let call = connection.start("m", ()).unwrap();
     script.send(json!({"jsonrpc": "2.0", "id": call.id(), "error": {"code": 5, "message": "no"}}));
@@ -290,7 +398,7 @@ fn p11_any_duration_is_safe_as_a_limit() {
 }
 
 #[test]
-fn a_limit_of_zero_ends_at_once_whatever_it_limits() {
+fn p11_a_limit_of_zero_ends_at_once_whatever_it_limits() {
     guarded(|| {
         let zero = Duration::ZERO;
         let options = Options::new()
@@ -809,7 +917,12 @@ fn p05_an_answer_that_names_its_call_ends_it_at_once_whatever_is_wrong_with_the_
     let mut expected = Survived::default();
     expected.deviations = deviations;
     expected.repaired_text = 2;
-    assert_eq!(connection.survived(), expected);
+    // What else stood in the array that could not be read is lost, and told.
+    let survived = connection.survived();
+    expected.stray_lines = 1;
+    expected.first_stray_lines = survived.first_stray_lines.clone();
+    assert!(expected.first_stray_lines[0].ends_with("\"result\":1},]"));
+    assert_eq!(survived, expected);
 }
 
 #[test]
@@ -873,10 +986,79 @@ fn p05_an_answer_of_65_mib_whose_id_comes_last_fails_its_own_call_and_the_next_c
     script.fence(&connection);
 }
 
+// What the peer can have seen.
+
+#[test]
+fn p13_an_answer_that_is_no_success_says_that_the_peer_answered() {
+    let (connection, mut script) = pair(&Options::new().frame_limit(1000));
+    let large = format!(
+        r#"{{"jsonrpc":"2.0","id":$,"result":"{}"}}"#,
+        "x".repeat(2000)
+    );
+    for (frame, expected) in [
+        (
+            r#"{"jsonrpc":"2.0","id":$,"error":{"code":-5,"message":"no"}}"#,
+            "rpc -5 \"no\" ",
+        ),
+        (r#"{"jsonrpc":"2.0","id":$}"#, "empty"),
+        (r#"{"jsonrpc":"2.0","id":$,"result":}"#, "malformed"),
+        (r#"{"jsonrpc":"2.0","id":$,"result":1e999}"#, "decode"),
+        (&large, "too large 2037 1000"),
+    ] {
+        let call = connection.start("m", ()).unwrap();
+        assert_eq!(methods(&[script.recv()]), ["m"]);
+        script.raw(format!("{}\n", frame.replace('$', &call.id().to_string())));
+        let error = call.wait::<Value>().unwrap_err();
+        assert_eq!(error.delivery(), Delivery::Answered, "{error:?}");
+        assert_eq!(error.delivery().to_string(), "answered");
+        assert_eq!(outcome(Err(error)), expected);
+        // Nothing is retried.
+        assert_eq!(script.fence(&connection), [Value::Null; 0]);
+    }
+}
+
+#[test]
+fn p13_a_call_that_was_written_may_have_run_however_it_ends() {
+    fn maybe(error: Error) -> Error {
+        assert_eq!(error.delivery(), Delivery::MaybeRun, "{error:?}");
+        assert_eq!(error.delivery().to_string(), "may have run");
+        error
+    }
+    let options = Options::new().close_waits(Duration::ZERO, Duration::ZERO);
+    let (connection, mut script) = pair(&options);
+    let token = CancelToken::new();
+    let with = [
+        CallOptions::new().timeout(Duration::from_millis(20)),
+        CallOptions::new().idle(Duration::from_millis(20)),
+        CallOptions::new().cancel_token(&token),
+        CallOptions::new(),
+    ];
+    let [total, idle, cancelled, closed] = with.map(|options| {
+        let call = connection.start_with("m", &options, |_| ()).unwrap();
+        assert_eq!(script.recv()["id"], call.id());
+        call
+    });
+    assert!(maybe(total.wait::<Value>().unwrap_err()).is_timeout());
+    assert!(maybe(idle.wait::<Value>().unwrap_err()).is_timeout());
+    token.cancel();
+    assert!(maybe(cancelled.wait::<Value>().unwrap_err()).is_cancelled());
+    // Nothing is retried.
+    assert_eq!(script.fence(&connection), [Value::Null; 0]);
+    connection.close();
+    assert!(maybe(closed.wait::<Value>().unwrap_err()).is_closed());
+    assert_eq!(script.rest(), "");
+
+    let (connection, mut script) = pair(&Options::new());
+    let call = connection.start("ended", ()).unwrap();
+    assert_eq!(methods(&[script.recv()]), ["ended"]);
+    drop(script);
+    assert!(maybe(call.wait::<Value>().unwrap_err()).is_closed());
+}
+
 // Answers to nobody.
 
 #[test]
-fn answers_that_nobody_waits_for_are_told_apart_and_counted() {
+fn p12_answers_that_nobody_waits_for_are_told_apart_and_counted() {
     let (connection, mut script) = pair(&Options::new());
     let answer = |id: Value| json!({"jsonrpc": "2.0", "id": id, "result": 1});
     let given_up = connection.start("m", ()).unwrap();
@@ -1137,4 +1319,46 @@ fn a_stream_that_panics_ends_its_calls_at_once() {
     let error = guarded(move || writes.request::<Value>("m", ()).unwrap_err());
     assert!(error.to_string().contains("the stream panicked"), "{error}");
     assert_eq!(error.delivery(), Delivery::MaybeRun);
+}
+
+#[test]
+fn p05_all_calls_that_an_unreadable_array_names_end_at_once() {
+    let (connection, mut script) = pair(&Options::new());
+    let calls: Vec<_> = (0..100)
+        .map(|_| connection.start("m", ()).unwrap())
+        .collect();
+    let answers = calls
+        .iter()
+        .map(|call| format!("{{\"jsonrpc\":\"2.0\",\"id\":{},\"result\":1}},", call.id()));
+    script.raw(format!("[{}oops]\n", answers.collect::<String>()));
+    for call in calls {
+        let error = call.wait::<Value>().unwrap_err();
+        assert_eq!(error.delivery(), Delivery::Answered);
+    }
+}
+
+#[test]
+fn p05_each_of_two_answers_on_one_line_ends_its_call() {
+    let (connection, mut script) = pair(&Options::new());
+    let [first, second] = [(); 2].map(|()| connection.start("m", ()).unwrap());
+    script.raw(
+        "{\"id\":1,\"jsonrpc\":\"2.0\",\"result\":1}{\"jsonrpc\":\"2.0\",\"id\":2,\"result\":2}\n",
+    );
+    let error = first.wait::<Value>().unwrap_err();
+    assert_eq!(error.delivery(), Delivery::Answered);
+    assert_eq!(second.wait::<u8>().unwrap(), 2);
+}
+
+#[test]
+fn a_stream_that_claims_to_have_given_more_than_was_asked_for_ends_the_connection() {
+    struct Boastful;
+    impl std::io::Read for Boastful {
+        fn read(&mut self, buf: &mut [u8]) -> std::io::Result<usize> {
+            Ok(buf.len() + 1)
+        }
+    }
+    let connection = Options::new().connect(Boastful, std::io::sink()).unwrap();
+    let error = guarded(move || connection.request::<Value>("m", ()).unwrap_err());
+    let cause = &error.closed().unwrap().cause;
+    assert!(matches!(cause, Cause::Framing(_)), "{cause:?}");
 }

@@ -47,7 +47,7 @@ fn p12_a_timeout_tells_the_peer_once_with_the_id_of_the_call() {
 }
 
 #[test]
-fn the_idle_limit_tells_the_peer_as_well() {
+fn p12_the_idle_limit_tells_the_peer_as_well() {
     let (connection, mut script) = pair(&cancelling());
     let short = CallOptions::new().idle(Duration::from_millis(20));
     let call = connection.start_with("m", &short, |_| ()).unwrap();
@@ -82,7 +82,7 @@ fn a_quiet_call_is_given_up_without_telling_the_peer() {
 }
 
 #[test]
-fn a_drop_and_a_cancel_tell_the_peer_and_a_forget_does_not() {
+fn p12_a_drop_and_a_cancel_tell_the_peer_and_a_forget_does_not() {
     let (connection, mut script) = pair(&cancelling());
     let calls: Vec<Call> = (0..3).map(|_| connection.start("m", ()).unwrap()).collect();
     (0..3).for_each(|_| drop(script.recv()));
@@ -242,6 +242,71 @@ fn p13_a_call_that_is_given_up_in_the_queue_is_never_sent_nor_cancelled() {
 }
 
 #[test]
+fn p13_what_was_reported_as_not_sent_never_reaches_a_peer_that_reads_again() {
+    fn not_sent(error: Error) {
+        assert_eq!(error.delivery(), Delivery::NotSent, "{error:?}");
+        assert_eq!(error.delivery().to_string(), "not sent");
+    }
+    let brief = Duration::from_millis(20);
+    let total = CallOptions::new().timeout(brief);
+    // In the queue.
+    let (connection, mut script) = pair(&cancelling());
+    let clog = script.clog(&connection);
+    let token = CancelToken::new();
+    let by_token = CallOptions::new().cancel_token(&token);
+    let idle = CallOptions::new().idle(brief);
+    let calls = [&total, &idle, &by_token]
+        .map(|options| connection.start_with("queued", options, |_| ()).unwrap());
+    token.cancel();
+    for call in calls {
+        not_sent(call.wait::<Value>().unwrap_err());
+    }
+    not_sent(
+        connection
+            .start_with("late", &by_token, |_| ())
+            .unwrap_err(),
+    );
+    not_sent(connection.request::<Value>("scalar", 1).unwrap_err());
+    not_sent(connection.notify("scalar", 1).unwrap_err());
+    assert_eq!(methods(&script.fence(&connection)), ["clog"]);
+    clog.forget();
+    drop(connection);
+    assert_eq!(script.rest(), "");
+
+    // Before the queue, which is full.
+    let (connection, mut script) = pair(&cancelling().outgoing_limit(1).request_timeout(brief));
+    let clog = script.clog(&connection);
+    let patient = CallOptions::new().timeout(Duration::MAX);
+    let full = connection.start_with("full", &patient, |_| ()).unwrap();
+    not_sent(connection.request::<Value>("room", ()).unwrap_err());
+    not_sent(connection.notify("room", ()).unwrap_err());
+    assert_eq!(methods(&[script.recv(), script.recv()]), ["clog", "full"]);
+    clog.forget();
+    full.forget();
+    drop(connection);
+    assert_eq!(script.rest(), "");
+
+    // When the connection was closed meanwhile; what was queued before is another matter for a
+    // notification, which was not reported so.
+    let waits = cancelling().close_waits(Duration::ZERO, Duration::ZERO);
+    let (connection, mut script) = pair(&waits);
+    let clog = script.clog(&connection);
+    let queued = connection.start("queued", ()).unwrap();
+    connection.notify("accepted", ()).unwrap();
+    connection.close();
+    not_sent(queued.wait::<Value>().unwrap_err());
+    not_sent(connection.request::<Value>("late", ()).unwrap_err());
+    not_sent(connection.notify("late", ()).unwrap_err());
+    assert_eq!(
+        methods(&[script.recv(), script.recv()]),
+        ["clog", "accepted"]
+    );
+    assert_eq!(script.rest(), "");
+    let error = clog.wait::<Value>().unwrap_err();
+    assert_eq!(error.delivery(), Delivery::MaybeRun);
+}
+
+#[test]
 fn a_call_can_be_asked_to_be_cancelled_and_is_still_waited_for() {
     let (connection, mut script) = pair(&cancelling());
     let call = connection.start("m", ()).unwrap();
@@ -259,7 +324,7 @@ fn a_call_can_be_asked_to_be_cancelled_and_is_still_waited_for() {
 }
 
 #[test]
-fn a_cancellation_never_overtakes_its_request() {
+fn p12_a_cancellation_never_overtakes_its_request() {
     let (connection, mut script) = pair(&cancelling());
     let clog = script.clog(&connection);
     let calls: Vec<Call> = (0..3).map(|_| connection.start("m", ()).unwrap()).collect();
@@ -279,7 +344,7 @@ fn a_cancellation_never_overtakes_its_request() {
 }
 
 #[test]
-fn a_cancel_that_races_the_answer_has_exactly_one_outcome() {
+fn p12_a_cancel_that_races_the_answer_has_exactly_one_outcome() {
     let (connection, mut script) = pair(&cancelling());
     let (mut gave_up, mut answered) = (Vec::new(), 0);
     let mut told = Vec::new();
@@ -321,7 +386,7 @@ fn a_cancel_that_races_the_answer_has_exactly_one_outcome() {
 }
 
 #[test]
-fn the_last_1024_calls_that_were_given_up_are_remembered() {
+fn p12_the_last_1024_calls_that_were_given_up_are_remembered() {
     let (connection, mut script) = pair(&Options::new());
     for _ in 0..1100 {
         let call = connection.start("m", ()).unwrap();

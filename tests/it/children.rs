@@ -6,8 +6,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use landline::{
-    Call, Cause, ChildSpec, Closed, Connection, Delivery, Error, Exit, Options, Phase, RpcError,
-    Step,
+    Call, Cause, ChildSpec, Closed, Connection, Delivery, Error, Exit, Incoming, Options, Phase,
+    RpcError, Step, Update,
 };
 use serde_json::{Value, json};
 
@@ -85,7 +85,7 @@ fn p02_the_first_cause_is_kept_for_later_callers() {
 }
 
 #[test]
-fn words_after_the_end_of_stdout_are_still_in_the_tail() {
+fn p02_words_after_the_end_of_stdout_are_still_in_the_tail() {
     let server = serve(&Options::new());
     server.request::<Value>("echo", ()).unwrap();
     let last = json!({"stderr": "panic: boom", "late": "late line", "code": 101});
@@ -145,6 +145,41 @@ fn dies_under_nine_callers(server: &Connection, exit: Value, as_what: Exit) {
 }
 
 #[test]
+fn p01_a_call_without_a_limit_ends_when_its_peer_is_dead_however_it_is_waited_for() {
+    let ways: [fn(Call) -> Error; 5] = [
+        |call| call.wait::<Value>().unwrap_err(),
+        |call| call.wait_with::<Value>(|_| {}).unwrap_err(),
+        |mut call| call.wait_timeout::<Value>(Duration::MAX).unwrap_err(),
+        |mut call| {
+            assert!(matches!(call.next(), Update::Ended));
+            call.wait::<Value>().unwrap_err()
+        },
+        |mut call| {
+            assert_eq!(Call::wait_any([&mut call]), Some(0));
+            call.wait::<Value>().unwrap_err()
+        },
+    ];
+    guarded(move || {
+        let server = serve(&Options::new().request_timeout(Duration::MAX));
+        let waiting = ways.map(|way| {
+            let call = server.start("hold", ()).unwrap();
+            thread::spawn(move || way(call))
+        });
+        // Its answer says that the child has read all of them.
+        server.request::<Value>("echo", ()).unwrap();
+        send_signal(server.pid().unwrap(), libc::SIGKILL);
+        for waiting in waiting {
+            let error = waiting.join().unwrap();
+            assert_eq!(exit_of(&error), Exit::Signal(9));
+            assert_eq!(error.delivery(), Delivery::MaybeRun);
+        }
+        let late = server.request::<Value>("echo", ()).unwrap_err();
+        assert_eq!(exit_of(&late), Exit::Signal(9));
+        assert_eq!(late.delivery(), Delivery::NotSent);
+    });
+}
+
+#[test]
 fn p02_every_waiting_caller_learns_of_a_death_at_once() {
     let server = serve(&Options::new());
     let exit = json!({"code": 3, "stderr": "panic: boom"});
@@ -171,7 +206,7 @@ fn p02_every_waiting_caller_learns_of_a_death_while_a_grandchild_holds_the_pipes
 }
 
 #[test]
-fn every_waiting_caller_learns_of_a_death_while_a_stray_holds_the_pipes() {
+fn p02_every_waiting_caller_learns_of_a_death_while_a_stray_holds_the_pipes() {
     let server = serve(&Options::new());
     let stray: u32 = server.request("beget", json!({"session": true})).unwrap();
     let exit = json!({"code": 3, "stderr": "panic: boom"});
@@ -186,7 +221,7 @@ fn every_waiting_caller_learns_of_a_death_while_a_stray_holds_the_pipes() {
 }
 
 #[test]
-fn a_program_that_waits_for_what_comes_learns_of_a_death_under_a_stray_too() {
+fn p02_a_program_that_waits_for_what_comes_learns_of_a_death_under_a_stray_too() {
     guarded(|| {
         let server = serve(&Options::new().queue_incoming());
         let stray: u32 = server.request("beget", json!({"session": true})).unwrap();
@@ -199,8 +234,85 @@ fn a_program_that_waits_for_what_comes_learns_of_a_death_under_a_stray_too() {
     });
 }
 
+/// Looks, by something that waits for nothing, whether a server has died whose child keeps its
+/// pipes, in its group or in a session of its own; gives what was seen of it.
+fn seen_under_a_grandchild<T>(look: impl Fn(&Connection) -> Option<T>) -> [T; 2] {
+    [false, true].map(|session| {
+        let server = serve(&Options::new());
+        let grandchild: u32 = server
+            .request("beget", json!({"session": session}))
+            .unwrap();
+        let exit = json!({"code": 3, "stderr": "panic: boom"});
+        server.notify("exit", exit).unwrap();
+        let (start, mut seen) = (Instant::now(), None);
+        eventually("the death is seen", || {
+            seen = look(&server);
+            seen.is_some()
+        });
+        assert!(start.elapsed() < AT_ONCE, "{:?}", start.elapsed());
+        if session {
+            assert!(alive(grandchild), "it holds the pipes");
+            send_signal(grandchild, libc::SIGKILL);
+        }
+        eventually("the grandchild is gone", || !alive(grandchild));
+        seen.unwrap()
+    })
+}
+
 #[test]
-fn strays_leave_no_thread_and_no_descriptor_once_they_end() {
+fn p02_a_program_that_only_notifies_is_told_of_a_death_while_a_grandchild_holds_the_pipes() {
+    for error in seen_under_a_grandchild(|server| server.notify("echo", ()).err()) {
+        assert_eq!(exit_of(&error), Exit::Code(3));
+        assert_eq!(error.delivery(), Delivery::NotSent);
+        assert_eq!(
+            error.to_string(),
+            "`echo` was not sent: the process ended (exit code 3); stderr: panic: boom"
+        );
+    }
+}
+
+#[test]
+fn p02_a_program_that_only_asks_is_told_of_a_death_while_a_grandchild_holds_the_pipes() {
+    for why in seen_under_a_grandchild(|server| server.closed()) {
+        assert!(matches!(why.cause, Cause::Exited(Exit::Code(3))), "{why}");
+        assert_eq!(
+            why.to_string(),
+            "the process ended (exit code 3); stderr: panic: boom"
+        );
+    }
+}
+
+#[test]
+fn p02_a_caller_that_waits_for_room_learns_of_a_death_while_a_stray_holds_the_pipes() {
+    let ways: [fn(&Connection) -> Error; 2] = [
+        |server| server.notify("late", ()).unwrap_err(),
+        |server| server.request::<Value>("late", ()).unwrap_err(),
+    ];
+    for way in ways {
+        let options = Options::new()
+            .request_timeout(Duration::MAX)
+            .outgoing_limit(1);
+        let server = serve(&options);
+        let stray: u32 = server.request("beget", json!({"session": true})).unwrap();
+        server.request::<Value>("stop_reading", ()).unwrap();
+        // One is being written, one fills the queue, and nobody waits for either.
+        let large = ["x".repeat(1 << 20)];
+        let blocked = server.start("echo", large).unwrap();
+        let queued = server.start("echo", ()).unwrap();
+        send_signal(server.pid().unwrap(), libc::SIGKILL);
+        let error = guarded(move || {
+            let error = way(&server);
+            drop((blocked, queued));
+            error
+        });
+        assert_eq!(exit_of(&error), Exit::Signal(9));
+        assert_eq!(error.delivery(), Delivery::NotSent);
+        send_signal(stray, libc::SIGKILL);
+    }
+}
+
+#[test]
+fn p15_strays_leave_no_thread_and_no_descriptor_once_they_end() {
     let came = host("host_strays", ["10"]);
     assert_eq!(came["held"], 10, "{came}");
     assert_eq!(came["before"], came["after"], "{came}");
@@ -264,7 +376,7 @@ fn a_server_that_closes_its_input_can_still_answer_what_it_has_read() {
 }
 
 #[test]
-fn a_blocked_writer_does_not_hide_a_death() {
+fn p02_a_blocked_writer_does_not_hide_a_death() {
     for session in [None, Some(json!({"session": true}))] {
         let server = serve(&Options::new());
         // A stray keeps the reading end of stdin open, so that the writer stays blocked.
@@ -478,4 +590,61 @@ fn p03_an_answer_that_takes_long_to_read_is_delivered_though_its_server_is_gone(
     let call = server.start("m", ()).unwrap();
     let raw: Box<serde_json::value::RawValue> = call.wait().unwrap();
     assert_eq!(raw.get().len(), size + 3);
+}
+
+/// A server that leaves a stray process on its stdout, whose pid is its first line, and ends with
+/// this code when it is asked for anything.
+fn leaving_a_stray(code: i32, options: &Options) -> (Connection, u32) {
+    let script = format!("setsid sleep 600 </dev/null 2>/dev/null & echo $!; read x; exit {code}");
+    let spec = ChildSpec::from_argv(["sh", "-c", &script]).unwrap();
+    let server = options.spawn(&spec).unwrap();
+    eventually("the stray is told", || server.survived().stray_lines == 1);
+    let stray = server.survived().first_stray_lines[0].trim().parse();
+    (server, stray.unwrap())
+}
+
+#[test]
+fn p02_a_call_to_a_dead_process_under_a_stray_is_told_of_the_exit_and_not_of_the_pipe() {
+    let (server, stray) = leaving_a_stray(7, &Options::new());
+    let waiting = server.start("x", ()).unwrap();
+    eventually("it has ended", || !alive(server.pid().unwrap()));
+    // Its write fails, and its caller does not look.
+    let late = server.start("y", ());
+    let [waiting, late] = guarded(move || {
+        let late = late.and_then(|call| call.wait::<Value>());
+        [waiting.wait::<Value>().unwrap_err(), late.unwrap_err()]
+    });
+    assert_eq!(exit_of(&waiting), Exit::Code(7));
+    assert_eq!(exit_of(&late), Exit::Code(7));
+    send_signal(stray, libc::SIGKILL);
+}
+
+#[test]
+fn p02_who_only_polls_is_told_of_a_death_under_a_stray() {
+    let (server, stray) = leaving_a_stray(3, &Options::new().queue_incoming());
+    let mut call = server.start("x", ()).unwrap();
+    let error = guarded(move || {
+        loop {
+            match call.try_wait::<Value>() {
+                Ok(None) => thread::sleep(Duration::from_millis(2)),
+                Ok(Some(answer)) => panic!("{answer}"),
+                Err(error) => break error,
+            }
+        }
+    });
+    assert_eq!(exit_of(&error), Exit::Code(3));
+    send_signal(stray, libc::SIGKILL);
+
+    let (server, stray) = leaving_a_stray(4, &Options::new().queue_incoming());
+    server.notify("x", ()).unwrap();
+    let why = guarded(move || {
+        loop {
+            match server.try_next_incoming() {
+                Some(Incoming::Closed(why)) => break why,
+                _ => thread::sleep(Duration::from_millis(2)),
+            }
+        }
+    });
+    assert!(matches!(why.cause, Cause::Exited(Exit::Code(4))), "{why}");
+    send_signal(stray, libc::SIGKILL);
 }

@@ -8,9 +8,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use landline::{
-    CallOptions, Closed, Connection, Dialect, Handler, Incoming, Limit, Notification, OnCancel,
-    Options, Peer, Request, RpcError, Survived, Update,
+    Arrays, CallOptions, Closed, Connection, Dialect, Handler, Incoming, Limit, Notification,
+    OnCancel, Options, Peer, Request, RpcError, Survived, Update,
 };
+use serde_core::de::{Deserialize, Deserializer, IgnoredAny};
 use serde_json::{Value, json};
 
 use crate::support::{HANG, Script, eventually, guarded, methods, pair};
@@ -317,7 +318,7 @@ fn p07_a_handler_may_panic() {
 }
 
 #[test]
-fn p07_a_handler_may_close_the_connection() {
+fn p07_a_handler_may_close_the_connection_under_a_call_and_calls_fail_from_then_on() {
     guarded(|| {
         for from_request in [false, true] {
             let (give, take) = mpsc::channel();
@@ -361,6 +362,152 @@ fn p07_a_handler_may_close_the_connection() {
             );
         }
     });
+}
+
+// The reader waits for nobody.
+
+#[test]
+fn p06_a_writer_that_is_stuck_delays_nothing_that_comes_in() {
+    const MANY: u64 = 100;
+    let (recorder, record) = recorder();
+    let dialect = routing().answer_at_once("ping", json!({}));
+    let (connection, mut script) = pair(&Options::new().dialect(dialect).handler(recorder));
+    let calls: Vec<_> = (0..MANY)
+        .map(|_| connection.start("m", ()).unwrap())
+        .collect();
+    (0..MANY).for_each(|_| drop(script.recv()));
+    let clog = script.clog(&connection);
+    // From here on the peer reads nothing.
+    for (n, call) in (0..).zip(&calls) {
+        script.send(request(n, "ping"));
+        script.send(notification("n", json!([n])));
+        script.send(progress(call.id(), n));
+        script.send(result(call.id(), json!(n)));
+    }
+    for (n, call) in (0..).zip(calls) {
+        let mut seen = Vec::new();
+        let answer = call.wait_with(|update| seen.push(number(update)));
+        assert_eq!((answer.unwrap(), seen), (n, vec![n]));
+        assert_eq!(record.next(), format!("n [{n}]"));
+    }
+    script.send(request("asked", "ask"));
+    assert_eq!(record.next(), "request ask");
+    script.send(result(clog.id(), json!("read in part")));
+    assert_eq!(clog.wait::<String>().unwrap(), "read in part");
+    // What it asked for meanwhile is there when it reads again.
+    assert_eq!(script.recv()["method"], "clog");
+    for n in 0..MANY {
+        assert_eq!(script.recv(), result(n, json!({})));
+    }
+    assert_eq!(script.recv(), result("asked", json!("ask")));
+    assert!(connection.survived().is_empty());
+}
+
+/// Tells on which thread it was decoded.
+struct DecodedOn(thread::ThreadId);
+
+impl<'de> Deserialize<'de> for DecodedOn {
+    fn deserialize<D: Deserializer<'de>>(raw: D) -> Result<Self, D::Error> {
+        IgnoredAny::deserialize(raw)?;
+        Ok(DecodedOn(thread::current().id()))
+    }
+}
+
+#[test]
+fn p06_no_code_of_the_user_runs_on_the_reader() {
+    /// Tells the threads by name.
+    struct Threads(Mutex<Sender<String>>);
+    impl Threads {
+        fn tell(&self, what: &str) {
+            let name = thread::current().name().unwrap().to_owned();
+            // The test has seen all that it waits for.
+            let _ = self.0.lock().unwrap().send(format!("{what}: {name}"));
+        }
+    }
+    impl Handler for Threads {
+        fn request(&self, _: &Peer, _: Request) -> Result<Value, RpcError> {
+            self.tell("request");
+            Ok(Value::Null)
+        }
+        fn notification(&self, _: &Peer, _: Notification) {
+            self.tell("notification");
+        }
+        fn closed(&self, _: &Closed) {
+            self.tell("closed");
+        }
+    }
+    let (give, take) = mpsc::channel();
+    let options = Options::new()
+        .dialect(routing())
+        .handler(Threads(Mutex::new(give)));
+    let (connection, mut script) = pair(&options);
+    let told = || take.recv_timeout(HANG).unwrap();
+    script.send(notification("n", json!([])));
+    assert_eq!(told(), "notification: landline-dispatch");
+    script.send(request(1, "m"));
+    assert_eq!(told(), "request: landline-request");
+    assert_eq!(script.recv(), result(1, Value::Null));
+
+    let call = connection.start("m", ()).unwrap();
+    let asked = script.recv();
+    script.send(progress(call.id(), 1));
+    script.answer(&asked, json!("here"));
+    let me = thread::current().id();
+    let answer = call.wait_with(|_| assert_eq!(thread::current().id(), me));
+    assert_eq!(answer.map(|DecodedOn(thread)| thread).unwrap(), me);
+    drop(script);
+    assert_eq!(told(), "closed: landline-dispatch");
+}
+
+#[test]
+fn p08_cancellations_and_progress_pass_a_handlers_full_queue() {
+    let (give, events) = mpsc::channel();
+    let (release, gate) = mpsc::channel::<()>();
+    let gate = Mutex::new(gate);
+    let notified = give.clone();
+    let dialect = routing().cancelled_requests("cancel", "id", OnCancel::Reply { code: -32800 });
+    let options = Options::new()
+        .dialect(dialect)
+        .notifications_limit(1 << 10)
+        .on_notification(move |_, notification| {
+            notified.send(notification.method().to_owned()).unwrap();
+            // Until the test lets go of the other end.
+            let _ = gate.lock().unwrap().recv();
+        })
+        .on_request(move |_, request| {
+            give.send("started".into()).unwrap();
+            eventually("it is cancelled", || request.is_cancelled());
+            Ok(json!("cancelled"))
+        });
+    let (connection, mut script) = pair(&options);
+    let next = || events.recv_timeout(HANG).unwrap();
+    let mut call = connection.start("m", ()).unwrap();
+    let asked = script.recv();
+    script.send(request("long", "long"));
+    assert_eq!(next(), "started");
+    script.send(notification("first", json!([])));
+    assert_eq!(next(), "first");
+    for n in 0..1000 {
+        script.send(notification("n", json!([n])));
+    }
+    script.fence(&connection);
+    let lost = connection.survived().dropped_notifications;
+    assert!((900..1000).contains(&lost), "{lost}");
+
+    for n in 0..3 {
+        script.send(progress(call.id(), n));
+        assert_eq!(number(call.next_timeout(HANG).unwrap()), n);
+    }
+    script.send(notification("cancel", json!({"id": "long"})));
+    assert_eq!(script.recv(), result("long", json!("cancelled")));
+    script.answer(&asked, json!("here"));
+    assert_eq!(call.wait::<String>().unwrap(), "here");
+    // Neither took any other's place.
+    assert_eq!(connection.survived().dropped_notifications, lost);
+    drop(release);
+    for _ in lost..1000 {
+        assert_eq!(next(), "n");
+    }
 }
 
 // Requests of the peer.
@@ -482,7 +629,7 @@ fn p09_requests_that_wait_are_bounded_in_bytes_as_well() {
 }
 
 #[test]
-fn a_request_over_the_frame_limit_is_refused_and_counted() {
+fn p09_a_request_over_the_frame_limit_is_refused_and_counted() {
     let (recorder, _record) = recorder();
     let (connection, mut script) = pair(&Options::new().handler(recorder).frame_limit(1000));
     let params = ["x".repeat(2000)];
@@ -867,7 +1014,7 @@ fn a_gap_in_the_queue_stands_in_its_place_and_requests_are_never_in_it() {
 }
 
 #[test]
-fn a_queue_holds_64_requests_and_refuses_the_rest() {
+fn p09_a_queue_holds_64_requests_and_refuses_the_rest() {
     let (connection, mut script) = pair(&Options::new().queue_incoming());
     for n in 0..70 {
         script.send(request(n, "m"));
@@ -922,7 +1069,7 @@ fn number(update: Update) -> u64 {
 }
 
 #[test]
-fn progress_comes_to_the_waiting_caller_on_its_own_thread_in_order_before_the_answer() {
+fn p08_progress_comes_to_the_waiting_caller_on_its_own_thread_in_order_before_the_answer() {
     let (recorder, record) = recorder();
     let (connection, mut script) = pair(&Options::new().dialect(routing()).handler(recorder));
     let call = connection
@@ -935,11 +1082,6 @@ fn progress_comes_to_the_waiting_caller_on_its_own_thread_in_order_before_the_an
     script.send(notification("block", json!([])));
     assert_eq!(record.next(), "block []");
     for n in 0..50 {
-        let token = if n % 2 == 0 {
-            json!(token)
-        } else {
-            json!(token.to_string())
-        };
         script.send(progress(token, n));
         script.send(progress(call_too.id(), 1000 + n));
     }
@@ -951,6 +1093,8 @@ fn progress_comes_to_the_waiting_caller_on_its_own_thread_in_order_before_the_an
     // Behind the answer there is nobody to take it but the handler.
     script.send(progress(token, 99));
     script.send(progress("nobody", 100));
+    // A string is a token of the peer's own, whatever its digits.
+    script.send(progress(call_too.id().to_string(), 101));
 
     let (mut seen, me) = (Vec::new(), thread::current().id());
     let answer: String = call
@@ -1043,7 +1187,7 @@ fn limit_of(error: &landline::Error) -> Limit {
 }
 
 #[test]
-fn progress_of_another_token_does_not_extend_the_idle_limit() {
+fn p11_progress_of_another_token_does_not_extend_the_idle_limit() {
     let (connection, mut script) = pair(&Options::new().dialect(routing()));
     let other = connection.start("other", ()).unwrap();
     let idle = Duration::from_millis(200);
@@ -1063,7 +1207,7 @@ fn progress_of_another_token_does_not_extend_the_idle_limit() {
 }
 
 #[test]
-fn a_flood_of_progress_does_not_outlive_the_total_limit() {
+fn p01_a_flood_of_progress_does_not_outlive_the_total_limit() {
     let (connection, mut script) = pair(&Options::new().dialect(routing()));
     let limits = CallOptions::new()
         .timeout(Duration::from_millis(300))
@@ -1112,7 +1256,7 @@ fn a_dialect_is_changed_on_a_live_connection() {
 // Clocks.
 
 #[test]
-fn clocks_stand_still_while_a_person_is_asked_and_go_on_after() {
+fn p11_clocks_stand_still_while_a_person_is_asked_and_go_on_after() {
     let (connection, _script) = pair(&Options::new());
     let limit = Duration::from_millis(100);
     let options = CallOptions::new().timeout(limit).idle(limit);
@@ -1142,7 +1286,7 @@ fn clocks_stand_still_while_a_person_is_asked_and_go_on_after() {
 }
 
 #[test]
-fn clocks_stand_still_for_the_human_limit_at_most() {
+fn p11_clocks_stand_still_for_the_human_limit_at_most() {
     let human = Duration::from_millis(150);
     let (connection, _script) = pair(&Options::new().human_timeout(human));
     let limit = Duration::from_millis(100);
@@ -1158,6 +1302,44 @@ fn clocks_stand_still_for_the_human_limit_at_most() {
         start.elapsed()
     );
     assert_eq!(limit_of(&error), Limit::Total);
+}
+
+#[test]
+fn p11_clocks_stand_still_for_as_long_as_it_takes_where_the_human_limit_is_none() {
+    let (connection, mut script) = pair(&Options::new().human_timeout(Duration::MAX));
+    let limit = Duration::from_millis(100);
+    let options = CallOptions::new().timeout(limit).idle(limit);
+    let stopped = connection.stop_clocks();
+    let mut call = connection.start_with("m", &options, |_| ()).unwrap();
+    assert!(call.next_timeout(limit * 4).is_none());
+    // A call that has had its answer by then does not mind.
+    let in_time = connection.start_with("m", &options, |_| ()).unwrap();
+    script.send(result(in_time.id(), json!("in time")));
+    assert_eq!(in_time.wait::<String>().unwrap(), "in time");
+    drop(stopped);
+    let error = guarded(move || call.wait::<Value>().unwrap_err());
+    assert_eq!(limit_of(&error), Limit::Total);
+}
+
+#[test]
+fn p11_the_clocks_go_on_for_the_calls_that_wait_when_the_human_limit_has_run_out() {
+    let human = Duration::from_millis(150);
+    let (connection, _script) = pair(&Options::new().human_timeout(human));
+    let limit = Duration::from_millis(100);
+    let start = Instant::now();
+    let never_answered = connection.stop_clocks();
+    let total = CallOptions::new().timeout(limit);
+    let idle = CallOptions::new().idle(limit);
+    let calls = [&total, &idle].map(|options| connection.start_with("m", options, |_| ()).unwrap());
+    let waiting = calls.map(|call| thread::spawn(move || call.wait::<Value>().unwrap_err()));
+    let limits = guarded(move || waiting.map(|waiting| limit_of(&waiting.join().unwrap())));
+    assert_eq!(limits, [Limit::Total, Limit::Idle]);
+    assert!(start.elapsed() >= human + limit, "{:?}", start.elapsed());
+    // Nor does the question that nobody answered stop them for a call that comes later.
+    let error = connection.request_with::<Value>("m", (), &total);
+    assert_eq!(limit_of(&error.unwrap_err()), Limit::Total);
+    assert!(start.elapsed() >= human + limit * 2);
+    drop(never_answered);
 }
 
 #[test]
@@ -1215,4 +1397,137 @@ fn a_connection_with_a_handler_gives_nothing_to_the_programs_loop() {
     for n in 0..100 {
         assert_eq!(record.next(), format!("n [{n}]"));
     }
+}
+
+#[test]
+fn p09_the_replies_of_a_batch_wait_for_a_peer_that_is_slow_to_read() {
+    let large = "x".repeat(3000);
+    let options = Options::new()
+        .dialect(Dialect::new().arrays(Arrays::Batch))
+        .replies_limit(4096)
+        .reply_timeout(Duration::MAX)
+        .on_request(move |_, _| Ok(json!(large)));
+    let (connection, mut script) = pair(&options);
+    let clog = script.clog(&connection);
+    script.send(json!([request(1, "m"), request(2, "m"), request(3, "m")]));
+    // All three handlers have long answered, or will: none gives up.
+    assert_eq!(script.recv()["method"], "clog");
+    let mut answered = HashSet::new();
+    while answered.len() < 3 {
+        let replies = match script.recv() {
+            Value::Array(replies) => replies,
+            single => vec![single],
+        };
+        for reply in replies {
+            assert_eq!(reply["result"].as_str().unwrap().len(), 3000);
+            assert!(answered.insert(reply["id"].as_u64().unwrap()));
+        }
+    }
+    assert_eq!(answered, HashSet::from([1, 2, 3]));
+    assert!(connection.closed().is_none());
+    drop(clog);
+}
+
+#[test]
+fn p09_answers_of_the_programs_own_loop_wait_for_a_peer_that_is_slow_to_read() {
+    let options = Options::new()
+        .queue_incoming()
+        .replies_limit(1000)
+        .reply_timeout(Duration::MAX);
+    let (connection, mut script) = pair(&options);
+    let clog = script.clog(&connection);
+    (1..=3).for_each(|id| script.send(request(id, "m")));
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            for _ in 0..3 {
+                match connection.next_incoming() {
+                    Incoming::Request(_, responder) => {
+                        responder.answer(Ok(json!("x".repeat(800))));
+                    }
+                    other => panic!("{other:?}"),
+                }
+            }
+        });
+        assert_eq!(script.recv()["method"], "clog");
+        for id in 1..=3 {
+            assert_eq!(script.recv()["id"], id);
+        }
+    });
+    assert!(connection.closed().is_none());
+    drop(clog);
+}
+
+#[test]
+fn nothing_comes_to_the_programs_own_loop_behind_the_end() {
+    let options = Options::new()
+        .queue_incoming()
+        .notifications_limit(usize::MAX);
+    let (connection, mut script) = pair(&options);
+    let many = vec![notification("n", json!({})); 60_000];
+    let sending = thread::spawn(move || script.send(Value::Array(many)));
+    for _ in 0..20 {
+        assert!(matches!(
+            connection.next_incoming(),
+            Incoming::Notification(_)
+        ));
+    }
+    thread::scope(|scope| {
+        scope.spawn(|| connection.close());
+        while !matches!(connection.next_incoming(), Incoming::Closed(_)) {}
+        for _ in 0..1000 {
+            let next = connection.try_next_incoming();
+            assert!(matches!(next, Some(Incoming::Closed(_))), "{next:?}");
+        }
+    });
+    // It may have lost its reader in the midst of it.
+    let _ = sending.join();
+}
+
+#[test]
+fn p09_ids_count_among_the_bytes_of_requests_that_wait() {
+    let (recorder, record) = recorder();
+    let (connection, mut script) = pair(&Options::new().handler(recorder));
+    for n in 0..16 {
+        script.send(request(n, "block"));
+        assert_eq!(record.next(), "request block");
+    }
+    // Seven of a MiB and their bookkeeping are within 8 MiB.
+    for n in 0..10 {
+        script.send(request(format!("{n}{}", "x".repeat(1 << 20)), "m"));
+    }
+    for n in 7..10 {
+        let refused = script.recv();
+        assert!(refused["id"].as_str().unwrap().starts_with(&n.to_string()));
+        assert_eq!(refused["error"]["code"], -32603);
+    }
+    assert_eq!(connection.survived().refused_requests, 3);
+    record.release(16);
+}
+
+#[test]
+fn requests_that_come_when_the_peer_reads_no_more_are_counted() {
+    let (recorder, _record) = recorder();
+    let (connection, mut script) = pair(&Options::new().handler(recorder));
+    let Script { input, output } = &mut script;
+    input.get_ref().shutdown(std::net::Shutdown::Both).unwrap();
+    connection.notify("n", ()).unwrap();
+    eventually("the writer has failed", || connection.closed().is_some());
+    use std::io::Write;
+    writeln!(output, "{}", request(1, "m")).unwrap();
+    eventually("it is counted", || {
+        connection.survived().unanswered_requests == 1
+    });
+}
+
+#[test]
+fn a_call_that_is_ready_by_its_idle_limit_ends_at_once_when_it_is_waited_for() {
+    let (connection, mut script) = pair(&Options::new().dialect(routing()));
+    let brief = CallOptions::new().idle(Duration::from_millis(50));
+    let mut calls = [connection.start_with("m", &brief, |_| ()).unwrap()];
+    script.send(progress(calls[0].id(), 1));
+    assert_eq!(landline::Call::wait_any(&mut calls), Some(0));
+    // The update is still there; that it is taken late does not make it younger.
+    assert_eq!(number(calls[0].try_next().unwrap()), 1);
+    let error = calls[0].try_wait::<Value>().unwrap_err();
+    assert!(error.is_timeout(), "{error}");
 }

@@ -1,10 +1,14 @@
 //! Programs that use the library, with habits of their own: each is a process of its own, and
 //! prints nothing but its own words.
 
+use std::env;
+use std::fs;
 use std::io::{BufRead, BufReader};
-use std::process::Stdio;
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::Duration;
 
-use landline::{Exit, Options, ProcessGroup};
+use landline::{Exit, Incoming, Options, ProcessGroup};
 use serde_json::{Value, json};
 
 use crate::process::{Scratch, alive, host, only_word, output, peer, serve};
@@ -15,6 +19,68 @@ fn p19_an_idle_connection_wakes_no_thread() {
     let came = host::<&str>("host_idle", []);
     assert_eq!(came["threads"], 4, "{came}");
     assert_eq!(came["before"], came["after"], "{came}");
+}
+
+#[test]
+fn p19_a_queue_at_which_nobody_waits_wakes_no_thread() {
+    const ALONE: &str = "LANDLINE_TEST_ALONE";
+    let name = "hosts::p19_a_queue_at_which_nobody_waits_wakes_no_thread";
+    if env::var_os(ALONE).is_none() {
+        // In a process of its own, in which all threads of the library are this test's.
+        let mut command = Command::new(env::current_exe().unwrap());
+        command.args(["--exact", name]).env(ALONE, "1");
+        let said = output(command);
+        let words = String::from_utf8_lossy(&said.stdout);
+        assert!(said.status.success(), "{words}");
+        assert!(words.contains("1 passed"), "{words}");
+        return;
+    }
+    let server = serve(&Options::new().queue_incoming());
+    // A notification in the queue and a call in flight, and nobody who waits for either.
+    let held = server.start("hold", ()).unwrap();
+    let tell = json!({"method": "changed"});
+    server.request::<Value>("tell", tell).unwrap();
+    // The threads go to sleep once more after the answer; on a busy machine they may have to wait
+    // for their turn to do so.
+    let mut before = switches();
+    eventually("they sleep", || {
+        let last = std::mem::replace(&mut before, switches());
+        last == before && before.iter().all(|(_, state, _)| state == "S (sleeping)")
+    });
+    let names: Vec<_> = before.iter().map(|(name, ..)| name.as_str()).collect();
+    assert_eq!(
+        names,
+        ["landline-reader", "landline-stderr", "landline-writer"]
+    );
+    thread::sleep(Duration::from_secs(2));
+    assert_eq!(switches(), before);
+
+    let Some(Incoming::Notification(changed)) = server.try_next_incoming() else {
+        panic!("it was in the queue");
+    };
+    assert_eq!(changed.method(), "changed");
+    held.forget();
+    assert_eq!(server.close().exit, Some(Exit::Code(0)));
+}
+
+/// The threads of the library in this process: the name of each, its state, and how often it gave
+/// up its processor to wait.
+fn switches() -> Vec<(String, String, u64)> {
+    let tasks = fs::read_dir("/proc/self/task").unwrap();
+    let mut switches: Vec<_> = tasks
+        .map(|task| {
+            let status = fs::read_to_string(task.unwrap().path().join("status")).unwrap();
+            let field = |name: &str| {
+                let mut values = status.lines().filter_map(|line| line.strip_prefix(name));
+                values.next().unwrap().trim().to_owned()
+            };
+            let count = field("voluntary_ctxt_switches:").parse().unwrap();
+            (field("Name:"), field("State:"), count)
+        })
+        .filter(|(name, ..)| name.starts_with("landline-"))
+        .collect();
+    switches.sort();
+    switches
 }
 
 #[test]
@@ -93,7 +159,7 @@ fn a_child_leads_its_own_group_or_stays_in_its_hosts() {
 
 fn our_group() -> i64 {
     // The fifth field; the second is a name that may hold anything.
-    let stat = std::fs::read_to_string("/proc/self/stat").unwrap();
+    let stat = fs::read_to_string("/proc/self/stat").unwrap();
     let fields = stat.rsplit(')').next().unwrap();
     fields.split_whitespace().nth(2).unwrap().parse().unwrap()
 }
@@ -102,7 +168,7 @@ fn our_group() -> i64 {
 fn a_child_that_shares_the_hosts_group_is_ended_and_the_host_is_not() {
     let options = Options::new()
         .process_group(ProcessGroup::Inherit)
-        .close_waits(std::time::Duration::ZERO, std::time::Duration::ZERO);
+        .close_waits(Duration::ZERO, Duration::ZERO);
     let server = options.spawn(&peer::<&str>("ignores_all", [])).unwrap();
     server.request::<Value>("echo", ()).unwrap();
     assert_eq!(server.close().exit, Some(Exit::Signal(9)));
@@ -125,7 +191,7 @@ fn a_child_sees_the_end_of_a_host_that_is_killed() {
     host.kill().unwrap();
     host.wait().unwrap();
     assert!(alive(child));
-    std::fs::write(gate, "").unwrap();
+    fs::write(gate, "").unwrap();
     eventually("the child ended", || !alive(child));
-    assert_eq!(std::fs::read_to_string(file).unwrap(), "end");
+    assert_eq!(fs::read_to_string(file).unwrap(), "end");
 }

@@ -1,6 +1,7 @@
 //! Lenient in, strict out, and loud about it: what is survived, what is counted, and that garbage
 //! is never answered.
 
+use std::collections::HashSet;
 use std::sync::{Mutex, mpsc};
 use std::time::Duration;
 
@@ -117,17 +118,19 @@ fn a_message_behind_other_text_on_its_line_is_read_and_the_text_is_stray() {
     assert_eq!(script.recv()["method"], "m");
     script.raw("INFO: 50% {\"jsonrpc\":\"2.0\",\"id\":1,\"result\":7}\n");
     assert_eq!(call.wait::<u8>().unwrap(), 7);
-    script.raw("é> {\"jsonrpc\":\"2.0\",\"id\":\"q\",\"method\":\"ask\"}\n");
-    assert_eq!(script.recv()["result"], "ask");
+    // A peer that logs what it reads shows our own messages, and is not answered.
+    script.raw("é> {\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"m\"}\n");
+    script.raw("é> {\"jsonrpc\":\"2.0\",\"id\":1,\"result\":7}\n");
     // What stands behind it is none.
     script.raw("sent {\"jsonrpc\":\"2.0\",\"method\":\"x\"} to you\n");
     script.raw("sent {\"jsonrpc\n");
     let mut expected = Survived::default();
-    expected.stray_lines = 4;
-    expected.deviations = 2;
+    expected.stray_lines = 5;
+    expected.deviations = 1;
     expected.first_stray_lines = vec![
         "INFO: 50% ".into(),
-        "é> ".into(),
+        "é> {\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"m\"}".into(),
+        "é> {\"jsonrpc\":\"2.0\",\"id\":1,\"result\":7}".into(),
         "sent {\"jsonrpc\":\"2.0\",\"method\":\"x\"} to you".into(),
         "sent {\"jsonrpc".into(),
     ];
@@ -277,7 +280,7 @@ fn an_array_is_a_stray_line_where_the_dialect_refuses_it() {
         call.wait::<Value>()
             .unwrap_err()
             .to_string()
-            .contains("no valid JSON")
+            .contains("cannot be read as a message")
     );
 }
 
@@ -420,6 +423,91 @@ fn an_answer_may_be_cut_anywhere_and_the_connection_lives() {
 }
 
 #[test]
+fn p09_an_array_of_65536_messages_is_read_and_one_more_is_too_many() {
+    const MOST: usize = 1 << 16;
+    for arrays in [Arrays::Unpack, Arrays::Batch] {
+        let dialect = Dialect::new().arrays(arrays);
+        let (connection, mut script) = pair(&Options::new().dialect(dialect));
+        let message = r#"{"jsonrpc":"2.0","method":"n"}"#;
+        script.raw(format!(
+            "[{}{message}]\n",
+            format!("{message},").repeat(MOST - 1)
+        ));
+        let mut expected = Survived::default();
+        expected.unhandled_notifications = MOST as u64;
+        expected.deviations = u64::from(arrays == Arrays::Unpack);
+        assert_eq!(survived_silently(&connection, &mut script), expected);
+
+        script.raw(format!(
+            "[{}{message}]\n",
+            format!("{message},").repeat(MOST)
+        ));
+        // Nor are requests answered that stand in such a line.
+        let asked = r#"{"jsonrpc":"2.0","id":1,"method":"m"}"#;
+        script.raw(format!("[{}{asked}]\n", format!("{asked},").repeat(MOST)));
+        expected.stray_lines = 2;
+        let survived = survived_silently(&connection, &mut script);
+        assert_eq!(survived.first_stray_lines.len(), 2);
+        assert!(
+            survived
+                .first_stray_lines
+                .iter()
+                .all(|line| line.len() <= 256)
+        );
+        expected.first_stray_lines = survived.first_stray_lines.clone();
+        assert_eq!(survived, expected);
+    }
+}
+
+#[test]
+fn p09_the_replies_of_a_batch_wait_within_their_bound_and_each_is_sent_once() {
+    const ASKED: u64 = 100;
+    const LIMIT: usize = 4000;
+    let pings = |count: u64| {
+        let pings = (0..count).map(|id| json!({"jsonrpc": "2.0", "id": id, "method": "ping"}));
+        json!(pings.collect::<Vec<_>>())
+    };
+    let dialect = Dialect::new()
+        .arrays(Arrays::Batch)
+        .answer_at_once("ping", json!({}));
+    let options = Options::new().dialect(dialect).replies_limit(LIMIT);
+    let (connection, mut script) = pair(&options);
+    // Together they are within the bound, and with what it takes to keep them they are not.
+    script.send(pings(ASKED));
+    let mut answered = HashSet::new();
+    let mut take = |reply: &Value| {
+        let id = reply["id"].as_u64().unwrap();
+        assert_eq!(*reply, json!({"jsonrpc": "2.0", "id": id, "result": {}}));
+        assert!(answered.insert(id), "{id} twice");
+    };
+    let mut single = 0;
+    let batch = loop {
+        match script.recv() {
+            Value::Array(batch) => break batch,
+            reply => take(&reply),
+        }
+        single += 1;
+    };
+    batch.iter().for_each(take);
+    assert_eq!(answered, (0..ASKED).collect());
+    assert!((1..ASKED).contains(&single), "{single}");
+    assert_eq!(
+        survived_silently(&connection, &mut script),
+        Survived::default()
+    );
+
+    // What goes out singly is bounded by the same limit.
+    let clog = script.clog(&connection);
+    script.send(pings(ASKED * 10));
+    let error = guarded(move || clog.wait::<Value>().unwrap_err());
+    let cause = &error.closed().unwrap().cause;
+    assert!(
+        matches!(cause, Cause::RepliesUnread { limit: LIMIT }),
+        "{cause:?}"
+    );
+}
+
+#[test]
 fn p09_an_array_of_more_elements_than_can_be_meant_is_one_stray_line() {
     let (connection, mut script) = pair(&Options::new());
     let call = connection.start("m", ()).unwrap();
@@ -428,4 +516,17 @@ fn p09_an_array_of_more_elements_than_can_be_meant_is_one_stray_line() {
     assert_eq!(call.wait::<String>().unwrap(), "here");
     let survived = connection.survived();
     assert_eq!((survived.stray_lines, survived.deviations), (1, 0));
+}
+
+#[test]
+fn a_log_line_with_an_error_answers_no_call() {
+    let dialect = Dialect::new().lone_errors(true);
+    let (connection, mut script) = pair(&Options::new().dialect(dialect));
+    let call = connection.start("m", ()).unwrap();
+    let request = script.recv();
+    script.raw("{\"level\":\"warn\",\"error\":\"cache is cold\"}\n");
+    script.answer(&request, json!(7));
+    assert_eq!(call.wait::<u8>().unwrap(), 7);
+    let survived = connection.survived();
+    assert_eq!((survived.stray_lines, survived.unknown_answers), (1, 0));
 }

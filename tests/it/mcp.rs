@@ -7,6 +7,8 @@
 mod connecting;
 mod failing;
 mod greeting;
+mod late;
+mod legal;
 mod modern;
 mod real;
 mod recording;

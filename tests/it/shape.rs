@@ -149,6 +149,26 @@ fn no_comment_is_wider_than_a_hundred_columns() {
 }
 
 #[test]
+fn the_mcp_client_names_nothing_of_the_crate_that_is_not_public() {
+    let mut seen = 0;
+    for (path, code) in sources() {
+        if !path.starts_with("src/mcp") && !path.starts_with("src/mcp.rs") {
+            continue;
+        }
+        for part in code.iter().flat_map(|line| line.split("crate::").skip(1)) {
+            seen += 1;
+            // Types stand at the top, modules that are public are these.
+            let name: String = part.chars().take_while(|c| c.is_alphanumeric()).collect();
+            let is_public = name.is_empty()
+                || name.starts_with(char::is_uppercase)
+                || ["json", "quote", "mcp"].contains(&name.as_str());
+            assert!(is_public, "{}: crate::{part}", path.display());
+        }
+    }
+    assert!(seen > 50, "the search finds nothing at all");
+}
+
+#[test]
 fn no_foreign_channel_is_part_of_the_public_surface() {
     for (path, code) in sources() {
         for line in code

@@ -74,10 +74,17 @@ pub(crate) fn idle(_: &[OsString]) {
     let options = Options::new().on_notification(|_, _| {}).on_stderr(|_| {});
     let server = options.spawn(&peer("serve")).unwrap();
     server.request::<Value>("echo", ()).unwrap();
-    // They go to sleep once more after the answer.
-    let start = eventually_equal(switches);
+    // They go to sleep once more after the answer, each when it gets a processor.
+    let start = eventually_equal(|| {
+        loop {
+            match switches() {
+                (seen, true) => break seen,
+                _ => thread::sleep(Duration::from_millis(10)),
+            }
+        }
+    });
     thread::sleep(Duration::from_secs(2));
-    let end = switches();
+    let (end, _) = switches();
     server.close();
     report(json!({"threads": start.len(), "before": start, "after": end}));
 }
@@ -257,11 +264,13 @@ fn eventually_equal<T: PartialEq>(look: impl Fn() -> T) -> T {
     }
 }
 
-/// How often each thread of the library gave up its processor to wait, by thread.
-fn switches() -> Vec<(String, u64)> {
+/// How often each thread of the library gave up its processor to wait, by thread; and whether all
+/// of them sleep.
+fn switches() -> (Vec<(String, u64)>, bool) {
     let threads = fs::read_dir("/proc/self/task")
         .unwrap()
         .map(|entry| entry.unwrap().path());
+    let mut all_asleep = true;
     let mut switches: Vec<_> = threads
         .map(|thread| {
             let name = fs::read_to_string(thread.join("comm"))
@@ -272,6 +281,9 @@ fn switches() -> Vec<(String, u64)> {
             let line = status
                 .lines()
                 .find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
+            all_asleep &= !name.starts_with("landline-")
+                || name == "landline-peer"
+                || status.contains("State:\tS");
             (name, line.unwrap().trim().parse().unwrap())
         })
         .filter(|(name, _): &(String, u64)| {
@@ -279,7 +291,7 @@ fn switches() -> Vec<(String, u64)> {
         })
         .collect();
     switches.sort();
-    switches
+    (switches, all_asleep)
 }
 
 /// Whether this process has any child, zombies included.

@@ -33,8 +33,9 @@ fn with_servers(test: impl FnOnce(&Path) + Send + 'static) {
         Some(servers) => guarded(move || test(Path::new(&servers))),
         None => SAY_ONCE.call_once(|| {
             // Past the capture of the test harness, which hides what a test that passes prints.
-            let skipped = b"skipped: LANDLINE_SERVERS does not name the servers of .ci/run\n";
-            io::stderr().write_all(skipped).unwrap();
+            let skipped = "skipped all tests against real servers: run .ci/run, which installs \
+                           them, or set LANDLINE_SERVERS to the target/servers that it made\n";
+            io::stderr().write_all(skipped.as_bytes()).unwrap();
         }),
     }
 }

@@ -1,7 +1,6 @@
 //! Connecting: the era of a server, whatever it makes of the probe.
 
 use std::net::Shutdown;
-use std::thread;
 use std::time::Duration;
 
 use landline::mcp::{Client, Era, Options, Revision};
@@ -10,32 +9,32 @@ use serde_json::{Value, json};
 use super::server::{
     connect, during, greet_legacy, legacy, modern, presentation, probed, refusal, refuse,
 };
-use crate::support::{HANG, Script};
+use crate::support::Script;
 
 fn options() -> Options {
     Options::new("test", "1")
 }
 
 /// Soon, for what is to run out.
-const SOON: Duration = Duration::from_millis(50);
-
-/// A limit that is to run out once, and within which an answer comes after that.
-const LATER: Duration = Duration::from_secs(1);
+pub(super) const SOON: Duration = Duration::from_millis(50);
 
 /// Connects to a server that the greeting of its era follows.
-fn connected(options: &Options, greet: impl FnOnce(&mut Script) + Send) -> (Client, Script) {
+pub(super) fn connected(
+    options: &Options,
+    greet: impl FnOnce(&mut Script) + Send,
+) -> (Client, Script) {
     let (client, script) = connect(options, greet);
     (client.unwrap(), script)
 }
 
 /// Refuses a request in the way of modern servers.
-fn refuse_version(script: &mut Script, request: &Value, supported: Value) {
+pub(super) fn refuse_version(script: &mut Script, request: &Value, supported: Value) {
     let data = json!({"supported": supported, "requested": "x"});
     let error = json!({"code": -32022, "message": "Unsupported protocol version", "data": data});
     script.send(json!({"jsonrpc": "2.0", "id": request["id"], "error": error}));
 }
 
-fn version_of(request: &Value) -> &str {
+pub(super) fn version_of(request: &Value) -> &str {
     let meta = &request["params"]["_meta"];
     meta["io.modelcontextprotocol/protocolVersion"]
         .as_str()
@@ -283,8 +282,25 @@ fn c045_whatever_else_a_server_makes_of_the_probe_it_is_greeted() {
     }
 }
 
+#[test]
+fn c045_an_answer_to_the_probe_that_cannot_be_read_is_one_of_a_legacy_server() {
+    let broken = r#","result":{"supportedVersions":["2026-07-28"],"capabilities":}}"#;
+    let large = format!(r#","result":{{"x":"{}"}}}}"#, "x".repeat(2000));
+    let transport = landline::Options::new().frame_limit(1000);
+    for rest in [broken, &large] {
+        let options = options().transport(transport.clone());
+        let (client, _script) = connected(&options, |script| {
+            let id = &probed(script)["id"];
+            script.raw(format!("{{\"jsonrpc\":\"2.0\",\"id\":{id}{rest}\n"));
+            let initialize = script.recv();
+            agree(script, &initialize);
+        });
+        assert_eq!(client.server().era(), Era::Legacy);
+    }
+}
+
 /// Agrees on the version that a greeting offers.
-fn agree(script: &mut Script, initialize: &Value) {
+pub(super) fn agree(script: &mut Script, initialize: &Value) {
     assert_eq!(initialize["method"], "initialize");
     let version = &initialize["params"]["protocolVersion"];
     let server = json!({"name": "script", "version": "1"});
@@ -394,127 +410,6 @@ fn c048_a_server_remembered_as_legacy_that_refuses_both_is_told_by_the_greeting(
 }
 
 #[test]
-fn c050_a_late_answer_to_the_probe_counts_when_the_greeting_fails() {
-    let options = options().probe_timeout(LATER);
-    let discovered = || presentation(json!({"tools": {}}));
-    // In the order in which it was asked, and in the other one.
-    for probe_first in [true, false] {
-        let (client, script) = connected(&options, |script| {
-            let probe = probed(script);
-            let initialize = script.recv();
-            if probe_first {
-                script.answer(&probe, discovered());
-            }
-            refuse(script, &initialize, -32601);
-            if !probe_first {
-                script.answer(&probe, discovered());
-            }
-        });
-        assert_eq!(client.server().era(), Era::Modern);
-        drop(client);
-        assert_eq!(script.rest(), "");
-    }
-}
-
-#[test]
-fn c050_a_late_answer_to_the_probe_counts_when_the_greeting_is_not_answered() {
-    let (client, script) = connected(&options().probe_timeout(SOON), |script| {
-        let probe = probed(script);
-        assert_eq!(script.recv()["method"], "initialize");
-        script.answer(&probe, presentation(json!({})));
-    });
-    assert_eq!(client.server().era(), Era::Modern);
-    drop(client);
-    assert_eq!(script.rest(), "");
-}
-
-#[test]
-fn c050_a_late_refusal_of_the_version_is_answered_with_another_one() {
-    let options = options()
-        .modern_versions(["2027-01-01", "2026-07-28"])
-        .probe_timeout(LATER);
-    let (client, script) = connected(&options, |script| {
-        let probe = probed(script);
-        let initialize = script.recv();
-        refuse_version(script, &probe, json!(["2026-07-28"]));
-        refuse(script, &initialize, -32601);
-        let second = probed(script);
-        assert_eq!(version_of(&second), "2026-07-28");
-        script.answer(&second, presentation(json!({})));
-    });
-    assert_eq!(client.server().version(), "2026-07-28");
-    drop(client);
-    assert_eq!(script.rest(), "");
-}
-
-#[test]
-fn c050_a_greeting_refused_in_the_modern_way_is_followed_by_a_probe() {
-    let (client, script) = connected(&options().probe_timeout(LATER), |script| {
-        let unanswered = probed(script);
-        let initialize = script.recv();
-        refuse_version(script, &initialize, json!(["2026-07-28"]));
-        let probe = probed(script);
-        assert_ne!(probe["id"], unanswered["id"]);
-        script.answer(&probe, presentation(json!({})));
-    });
-    assert_eq!(client.server().era(), Era::Modern);
-    drop(client);
-    assert_eq!(script.rest(), "");
-}
-
-#[test]
-fn c050_a_greeting_that_succeeds_keeps_the_server_legacy() {
-    let (client, script) = connected(&options().probe_timeout(LATER), |script| {
-        let probe = probed(script);
-        let initialize = script.recv();
-        script.answer(&probe, presentation(json!({})));
-        agree(script, &initialize);
-    });
-    assert_eq!(client.server().era(), Era::Legacy);
-    drop(client);
-    assert_eq!(script.rest(), "");
-}
-
-#[test]
-fn a_late_refusal_of_the_probe_leaves_the_greeting_all_its_time() {
-    // A slow start, as of a container: both are read when it is over, and answered in turn.
-    let (client, script) = connected(&options().probe_timeout(SOON), |script| {
-        let probe = probed(script);
-        let initialize = script.recv();
-        refuse(script, &probe, -32601);
-        thread::sleep(SOON * 6);
-        agree(script, &initialize);
-    });
-    assert_eq!(client.server().era(), Era::Legacy);
-    drop(client);
-    assert_eq!(script.rest(), "");
-}
-
-#[test]
-fn c052_an_answer_to_the_probe_after_the_handshake_is_ignored() {
-    let (client, mut script) = connected(&options().probe_timeout(SOON), |script| {
-        let probe = probed(script);
-        let initialize = script.recv();
-        agree(script, &initialize);
-        script.answer(&probe, presentation(json!({})));
-    });
-    let tools = during(
-        || client.tools(),
-        || {
-            let list = script.recv();
-            assert_eq!(list["method"], "tools/list");
-            assert!(list["params"].is_null(), "a legacy request: {list}");
-            script.answer(&list, json!({"tools": []}));
-        },
-    );
-    assert!(tools.unwrap().is_empty());
-    assert_eq!(client.server().era(), Era::Legacy);
-    assert_eq!(client.connection().survived().late_answers, 1);
-    drop(client);
-    assert_eq!(script.rest(), "");
-}
-
-#[test]
 fn a_pinned_legacy_era_is_greeted_at_once_and_may_agree_on_any_of_its_revisions() {
     let (client, _script) = connected(&options().era(Era::Legacy), |script| {
         let initialize = script.recv();
@@ -545,17 +440,6 @@ fn a_pinned_revision_is_offered_alone() {
         drop(client);
         assert_eq!(script.rest(), "");
     }
-}
-
-#[test]
-fn a_late_answer_is_waited_for_where_the_modern_era_is_pinned() {
-    let options = options().era(Era::Modern).probe_timeout(Duration::ZERO);
-    let (client, _script) = connected(&options.connect_timeout(HANG), |script| {
-        let probe = probed(script);
-        thread::sleep(SOON);
-        script.answer(&probe, presentation(json!({})));
-    });
-    assert_eq!(client.server().era(), Era::Modern);
 }
 
 #[test]

@@ -198,14 +198,7 @@ fn a_program_that_does_not_exist_is_a_failed_start() {
 fn the_limit_of_connecting_ends_all_of_it_and_names_the_step() {
     let limit = Duration::from_millis(200);
     for (options, phase) in [
-        // Before the limit of probes, and after it.
         (options().connect_timeout(limit), ConnectPhase::Probe),
-        (
-            options()
-                .connect_timeout(limit)
-                .probe_timeout(Duration::from_millis(20)),
-            ConnectPhase::Handshake,
-        ),
         (
             options().connect_timeout(limit).era(Era::Legacy),
             ConnectPhase::Handshake,
@@ -234,9 +227,26 @@ fn the_limit_of_connecting_ends_all_of_it_and_names_the_step() {
         };
         assert!(attempt.ended.exit.is_some(), "it is closed: {attempt:?}");
         let text = error.to_string();
-        let begin = format!("cannot connect: no answer to {phase} within 200ms; the peer runs");
+        let begin = format!("cannot connect: no answer to {phase} within 200ms;");
         assert!(text.starts_with(&begin), "{text}");
     }
+}
+
+#[test]
+fn the_limit_of_connecting_counts_from_the_start_and_not_from_the_probes_end() {
+    let limit = Duration::from_secs(2);
+    let probe = Duration::from_millis(20);
+    let options = options().connect_timeout(limit).probe_timeout(probe);
+    let error = refusal(&options, |script| {
+        probed(script);
+        assert_eq!(script.recv()["method"], "initialize");
+    });
+    assert_eq!(failure(&error).phase, ConnectPhase::Handshake);
+    assert_eq!(
+        error.to_string(),
+        "cannot connect: no answer to `initialize` within 2s; the peer runs and has sent no \
+         message yet, perhaps it expects another framing; `server/discover`: no answer within 20ms"
+    );
 }
 
 #[test]

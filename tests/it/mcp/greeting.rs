@@ -45,7 +45,7 @@ fn initialized() -> String {
 }
 
 #[test]
-fn c021_the_greeting_comes_first_with_all_that_it_must_have() {
+fn c021_c022_the_greeting_comes_first_with_all_that_it_must_have() {
     let (client, _script) = connect(&options().title("Test"), |script| {
         let line = script.line().unwrap();
         let greeting: Value = serde_json::from_str(&line).unwrap();
@@ -56,7 +56,7 @@ fn c021_the_greeting_comes_first_with_all_that_it_must_have() {
                 "id": greeting["id"],
                 "method": "initialize",
                 "params": {
-                    // c022: the newest of the legacy era, and never a modern one.
+                    // The newest of the legacy era, and never a modern one.
                     "protocolVersion": "2025-11-25",
                     "capabilities": {},
                     "clientInfo": {"name": "test", "title": "Test", "version": "1"},
@@ -480,7 +480,7 @@ fn c031_what_is_declared_is_what_handlers_are_installed_for() {
             // Handlers of what merely comes in declare nothing.
             let options = install(options().on_log(|_, _| ()).on_list_changed(|_, _| ()));
             let options = options.revision(revision);
-            let (client, _script) = connect(&options, |script| {
+            let (client, script) = connect(&options, |script| {
                 let first = script.recv();
                 if revision.era() == Era::Modern {
                     let declared =
@@ -493,6 +493,8 @@ fn c031_what_is_declared_is_what_handlers_are_installed_for() {
                 script.answer(&first, json!({"protocolVersion": version}));
                 assert_eq!(script.line().unwrap(), initialized());
             });
+            // A close need not wait for a server that has ended.
+            drop(script);
             assert_eq!(client.unwrap().server().revision(), revision);
         }
     }

@@ -1,4 +1,8 @@
-//! The server being inspected: how it is connected to, and what becomes of what it sends unasked.
+//! The actions of raw JSON-RPC: how the server is connected to, what it is asked, and what becomes
+//! of what it sends unasked.
+
+use std::io;
+use std::thread;
 
 use landline::{
     Arrays, Connection, Dialect, Framing, Incoming, OnCancel, Options, Request, RpcError,
@@ -6,19 +10,48 @@ use landline::{
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use crate::args::Job;
-use crate::print::note;
+use crate::args::{Job, Raw};
+use crate::print::{self, Failure};
+use crate::screen::note;
+use crate::{script, show};
+
+/// Does what a job asks for; `true` says that all was well.
+pub(crate) fn inspect(job: &Job, framing: Framing, action: &Raw) -> io::Result<bool> {
+    let server = match options(job, framing).spawn(&job.spec) {
+        Ok(server) => server,
+        Err(error) => return print::answer(Err(error.into()), job.wants_json()),
+    };
+    thread::scope(|scope| {
+        let watching = scope.spawn(|| watch(&server));
+        let all_well = match action {
+            Raw::Request { method, params } => {
+                let answer = server.request(method, params.as_deref());
+                print::answer(answer.map(show::raw).map_err(Failure::from), job.json)
+            }
+            Raw::Script(steps) => script::run(&server, steps),
+        };
+        // Ends the watching too, once it has shown what came. It has nothing to give, panics
+        // included.
+        server.close();
+        let _ = watching.join();
+        let survived = server.survived();
+        if !survived.is_empty() {
+            note(format_args!("survived: {survived}"));
+        }
+        all_well
+    })
+}
 
 /// How to connect for a job.
 ///
 /// No notification is routed to the call it belongs to: all are shown as they come, whoever waits.
-pub(crate) fn options(job: &Job) -> Options {
-    let dialect = match job.framing {
+fn options(job: &Job, framing: Framing) -> Options {
+    let dialect = match framing {
         Framing::ContentLength => lsp(),
         _ => mcp(),
     };
     let options = Options::new()
-        .framing(job.framing)
+        .framing(framing)
         .dialect(dialect)
         .queue_incoming()
         .on_stderr(|line| note(format_args!("stderr: {line}")));
@@ -29,7 +62,7 @@ pub(crate) fn options(job: &Job) -> Options {
 }
 
 /// The Model Context Protocol, revisions 2024-11-05 to 2025-11-25.
-pub(crate) fn mcp() -> Dialect {
+fn mcp() -> Dialect {
     Dialect::new()
         .cancel_calls("notifications/cancelled", "requestId")
         .cancelled_requests("notifications/cancelled", "requestId", OnCancel::NoReply)
@@ -48,7 +81,7 @@ fn lsp() -> Dialect {
 ///
 /// From a loop of our own and not from a handler, which the library does not hold up a close for:
 /// what came before the last answer is shown, however soon the end follows.
-pub(crate) fn watch(server: &Connection) {
+fn watch(server: &Connection) {
     loop {
         match server.next_incoming() {
             Incoming::Notification(notification) => {
@@ -96,6 +129,7 @@ fn answer(request: &Request) -> Result<Value, RpcError> {
     }
 }
 
-fn shown(params: Option<&RawValue>) -> String {
+/// Params as they stand after the name of their method, if there are any.
+pub(crate) fn shown(params: Option<&RawValue>) -> String {
     params.map_or_else(String::new, |raw| format!(" {}", raw.get()))
 }
