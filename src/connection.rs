@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use crate::child::{Child, SpawnError, Tail};
 use crate::dispatch::{Dispatcher, Incoming};
+use crate::error::Cause;
 use crate::framing::FrameReader;
 use crate::link::Link;
 use crate::message::Encoder;
@@ -121,7 +122,7 @@ impl Deref for Connection {
 
 impl Drop for Connection {
     fn drop(&mut self) {
-        self.link.close(self.link.limits.drop);
+        self.link.close(self.link.limits.drop, Cause::ClosedHere);
     }
 }
 

@@ -307,6 +307,8 @@ pub enum Phase {
 pub enum Cause {
     /// `close()`, or the drop of the connection.
     ClosedHere,
+    /// [`close_because()`](crate::Peer::close_because), with the reason given.
+    GivenUp(String),
     /// The process ended by itself.
     Exited(Exit),
     /// The peer closed its stdout; a child process was still running.
@@ -339,6 +341,13 @@ impl fmt::Display for Closed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.cause {
             Cause::ClosedHere => return f.write_str("the connection was closed on this side"),
+            Cause::GivenUp(reason) => {
+                write!(
+                    f,
+                    "the connection was closed on this side: {}",
+                    clean(reason)
+                )?;
+            }
             Cause::Exited(exit) => write!(f, "the process ended ({exit})")?,
             Cause::OutputEnded => f.write_str("the peer closed its output")?,
             Cause::InputClosed(error) => write!(f, "the peer closed its input: {error}")?,
@@ -358,7 +367,8 @@ impl fmt::Display for Closed {
             }
         }
         let mismatch = matches!(self.cause, Cause::Framing(FrameError::Mismatch { .. }));
-        if self.phase == Phase::Starting && !mismatch {
+        let ours = matches!(self.cause, Cause::GivenUp(_));
+        if self.phase == Phase::Starting && !mismatch && !ours {
             f.write_str(" before it sent any message")?;
         }
         write_quotes(f, &self.stray_lines, &self.stderr_tail)

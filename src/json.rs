@@ -195,17 +195,39 @@ impl<'de: 'a, 'a> Deserialize<'de> for Key<'a> {
                 f.write_str("a member name")
             }
 
-            fn visit_borrowed_str<E>(self, name: &'de str) -> Result<Key<'de>, E> {
-                Ok(Key(Cow::Borrowed(name)))
+            fn visit_borrowed_bytes<E: Error>(self, name: &'de [u8]) -> Result<Key<'de>, E> {
+                // Nothing was escaped, so that it is text as it came. Asked for bytes, the
+                // deserializer lets control characters pass, which no JSON has.
+                let text = std::str::from_utf8(name).map_err(E::custom)?;
+                if text.contains(|c: char| c < ' ') {
+                    return Err(E::custom("a control character in a member name"));
+                }
+                Ok(Key(Cow::Borrowed(text)))
             }
 
-            fn visit_str<E>(self, name: &str) -> Result<Key<'de>, E> {
-                Ok(Key(Cow::Owned(name.to_owned())))
+            fn visit_bytes<E>(self, name: &[u8]) -> Result<Key<'de>, E> {
+                Ok(Key(Cow::Owned(repaired_name(name))))
             }
         }
-        deserializer.deserialize_str(Name)
+        // As text, half of a surrogate pair in one name would take all other members with it.
+        deserializer.deserialize_bytes(Name)
     }
 }
+
+/// The text of a name in which half of a surrogate pair was escaped: three bytes that are no UTF-8,
+/// each of which would be replaced by itself.
+fn repaired_name(name: &[u8]) -> String {
+    let mut text = String::with_capacity(name.len());
+    for chunk in name.utf8_chunks() {
+        text.push_str(chunk.valid());
+        if chunk.invalid().first() == Some(&FIRST_OF_SURROGATE) {
+            text.push(char::REPLACEMENT_CHARACTER);
+        }
+    }
+    text
+}
+
+const FIRST_OF_SURROGATE: u8 = 0xed;
 
 /// Replaces each `\uD800`..`\uDFFF` escape that has no partner; `None` if there is no such escape.
 fn without_lone_surrogates(json: &str) -> Option<String> {
@@ -313,6 +335,18 @@ mod tests {
         for none in ["[]", "1", "", "{", r#"{"a":1}x"#, r#"{"a":}"#, r#"{a:1}"#] {
             assert!(members(none, ["a"]).is_err(), "{none}");
         }
+    }
+
+    #[test]
+    fn a_name_with_half_of_a_surrogate_pair_costs_no_other_member() {
+        let text = r#"{"\ud800":1,"a\udc00\ud83d\ude00":2,"b":3}"#;
+        let [odd, b] = members(text, ["a\u{fffd}\u{1f600}", "b"]).unwrap();
+        assert_eq!((odd.unwrap().get(), b.unwrap().get()), ("2", "3"));
+        let raw = RawValue::from_string(text.into()).unwrap();
+        let names = entries(&raw).unwrap().into_iter().map(|(name, _)| name);
+        let names: Vec<_> = names.collect();
+        assert_eq!(names, ["\u{fffd}", "a\u{fffd}\u{1f600}", "b"]);
+        assert!(members("{\"a\n\":1}", ["b"]).is_err(), "no JSON");
     }
 
     #[test]

@@ -151,6 +151,7 @@
 //! | `landline-stderr` | the child's stderr, when it is captured | end of file |
 //! | `landline-dispatch` | notifications and the stderr callback; only when there is a handler or such a callback | the connection is closed, or its end and that of stderr were told |
 //! | `landline-request` | one request of the peer; at most 16 at once | the handler returns |
+//! | `landline-alive` | the pings of an MCP client; only with [`mcp::Options::keep_alive`] | the connection ends |
 //!
 //! # The time limits
 //!

@@ -430,13 +430,13 @@ impl Link {
 
     /// Closes the connection by the ladder and tells how it went. A later closer waits for the
     /// first and gets its report; where its own waits are over before, it takes the steps of the
-    /// ladder itself.
-    pub(crate) fn close(&self, waits: Waits) -> Ended {
+    /// ladder itself. A process that has ended by itself is the cause, whatever the closer gives.
+    pub(crate) fn close(&self, waits: Waits, cause: Cause) -> Ended {
         if std::mem::replace(&mut lock(&self.closing).begun, true) {
             return self.close_behind(waits);
         }
         let before = self.child.as_ref().and_then(Child::look);
-        self.end(before.map_or(Cause::ClosedHere, Cause::Exited));
+        self.end(before.map_or(cause, Cause::Exited));
         let (exit, step) = match (&self.child, before) {
             (_, Some(exit)) => (Some(exit), Step::AlreadyEnded),
             (Some(child), None) => child.end(waits),

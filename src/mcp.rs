@@ -23,7 +23,7 @@
 //! | tools, resources, prompts: [`Session`] | yes | yes | yes | yes | yes |
 //! | [completions](Session::complete) | ungated | yes | with context | with context | with context |
 //! | [log level](Session::set_log_level) | yes | yes | yes | yes | in each request |
-//! | [ping](Session::ping) | yes | yes | yes | yes | no |
+//! | [ping](Session::ping), [keep-alive](Options::keep_alive) | yes | yes | yes | yes | no |
 //! | [roots](Options::roots), [sampling](Options::sample) | yes | yes | yes | yes | in rounds |
 //! | [sampling with tools](Options::sample_with_tools) | no | no | no | yes | in rounds |
 //! | [forms](Options::elicit_form) | no | no | yes | yes | in rounds |
@@ -90,10 +90,15 @@ mod call;
 mod client;
 mod session;
 
+mod calls;
+
+mod keep_alive;
+
 // Answering:
 mod answer;
 mod handlers;
 mod inputs;
+mod install;
 
 pub use call::CallOptions;
 pub use client::Client;

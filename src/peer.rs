@@ -13,7 +13,7 @@ use serde_core::de::DeserializeOwned;
 use crate::call::{Call, CallOptions};
 use crate::clocks::Mark;
 use crate::dialect::Dialect;
-use crate::error::{Closed, Error, Result};
+use crate::error::{Cause, Closed, Error, Result};
 use crate::link::{Ended, Link};
 use crate::looks::Looks;
 use crate::outbox::Outgoing;
@@ -144,7 +144,26 @@ impl Peer {
     /// for the threads of a pipe that a process outside of the group holds, 2 s for a process that
     /// the kernel holds. What a handler answers from now on goes nowhere.
     pub fn close(&self) -> Ended {
-        self.link.close(self.link.limits.close)
+        self.link.close(self.link.limits.close, Cause::ClosedHere)
+    }
+
+    /// Closes the connection as [`close`](Self::close) does, for a reason that every caller is told
+    /// from then on: that the peer breaks the protocol on top, or gives no sign of life. Where the
+    /// connection has ended before, the first cause stays.
+    ///
+    /// ```
+    /// use landline::{ChildSpec, Connection};
+    /// use serde_json::Value;
+    ///
+    /// let server = Connection::spawn(&ChildSpec::from_argv(["sh", "-c", "cat >/dev/null"])?)?;
+    /// server.close_because("it speaks version 1");
+    /// let error = server.request::<Value>("list", ()).unwrap_err();
+    /// assert!(error.to_string().ends_with("closed on this side: it speaks version 1"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn close_because(&self, reason: impl Into<String>) -> Ended {
+        let cause = Cause::GivenUp(reason.into());
+        self.link.close(self.link.limits.close, cause)
     }
 
     /// Why the connection ended, if it has: the first cause.
@@ -156,6 +175,13 @@ impl Peer {
     /// What the connection overlooked so far.
     pub fn survived(&self) -> Survived {
         self.link.counters.snapshot()
+    }
+
+    /// Counts a notification that a handler had no use for among the
+    /// [unhandled](Survived::unhandled_notifications): for a protocol layer, whose handler takes
+    /// all for closures of which none may be installed.
+    pub fn note_unhandled(&self) {
+        self.link.counters.unhandled_notifications.bump();
     }
 
     /// The last bytes of the child's stderr, raw; 64 KiB at most unless set. Empty where stderr is

@@ -1,13 +1,12 @@
 //! The connection's handler: what a server sends unasked, sorted to the closures installed for it.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use crate::json::{decode, member, text};
-use crate::mcp::handlers::{Context, Handlers, ListKind};
+use crate::mcp::handlers::{Context, Handlers, ListKind, Refusal};
 use crate::mcp::log::LogMessage;
 use crate::mcp::session::{Core, Session};
 use crate::{Closed, Handler, Notification, Peer, Request, RpcError};
@@ -23,6 +22,40 @@ impl Answers {
     fn session(&self, peer: &Peer) -> Session {
         Session::new(peer.clone(), self.0.clone())
     }
+
+    /// Hands a notification to the closure that is installed for its method; `None`: there is none.
+    fn hand_over(&self, cx: &Context, notification: &Notification) -> Option<()> {
+        let handlers = self.handlers();
+        let params = notification.params().unwrap_or(RawValue::NULL);
+        let list_changed = |kind| {
+            let changed = handlers.on_list_changed.as_ref()?;
+            changed(cx, kind);
+            Some(())
+        };
+        match notification.method() {
+            "notifications/message" => {
+                let on_log = handlers.on_log.as_ref()?;
+                on_log(cx, &LogMessage::new(params));
+            }
+            "notifications/tools/list_changed" => return list_changed(ListKind::Tools),
+            "notifications/resources/list_changed" => return list_changed(ListKind::Resources),
+            "notifications/prompts/list_changed" => return list_changed(ListKind::Prompts),
+            "notifications/resources/updated" => {
+                let updated = handlers.on_updated.as_ref()?;
+                updated(cx, &text(member(params, &["uri"])?)?);
+            }
+            "notifications/elicitation/complete" => {
+                let complete = handlers.on_elicitation_complete.as_ref()?;
+                let id = text(member(params, &["elicitationId"])?)?;
+                // A stranger's, or one that is complete already, is to be ignored.
+                if self.0.complete_page(&id) {
+                    complete(cx, &id);
+                }
+            }
+            _ => return None,
+        }
+        Some(())
+    }
 }
 
 impl Handler for Answers {
@@ -30,12 +63,12 @@ impl Handler for Answers {
         let session = self.session(peer);
         let cx = Context::new(&session, Some(&request));
         let params = request.params();
-        let answered = self
+        let question = self
             .handlers()
-            .answer(&cx, self.0.revision(), request.method(), params);
-        let result = answered.map_err(|refusal| refusal.into_error())?;
-        let mut result: Value = decode(&result)
-            .map_err(|error| RpcError::new(RpcError::INTERNAL_ERROR, error.to_string()))?;
+            .question(self.0.revision(), request.method(), params);
+        let mut result = question
+            .map_err(Refusal::into_error)?
+            .answer(&cx, self.0.revision())?;
         // Revision 2025-11-25: the answer belongs to the task that its question belongs to.
         if let Some(task) = params.and_then(|params| member(params, &["_meta", RELATED_TASK])) {
             if let Ok(task) = decode::<Value>(task) {
@@ -48,83 +81,22 @@ impl Handler for Answers {
     fn notification(&self, peer: &Peer, notification: Notification) {
         let session = self.session(peer);
         let cx = Context::new(&session, None);
-        let handlers = self.handlers();
-        let part =
-            |name: &str| -> Option<Cow<'_, str>> { text(member(notification.params()?, &[name])?) };
-        match (notification.method(), handlers) {
-            (
-                "notifications/message",
-                Handlers {
-                    on_log: Some(on_log),
-                    ..
-                },
-            ) => {
-                on_log(
-                    &cx,
-                    &LogMessage::new(notification.params().unwrap_or(RawValue::NULL)),
-                );
+        if self.hand_over(&cx, &notification).is_none() {
+            match &self.handlers().on_other {
+                Some(on_other) => on_other(&cx, &notification),
+                None => peer.note_unhandled(),
             }
-            (
-                "notifications/tools/list_changed",
-                Handlers {
-                    on_list_changed: Some(changed),
-                    ..
-                },
-            ) => {
-                changed(&cx, ListKind::Tools);
-            }
-            (
-                "notifications/resources/list_changed",
-                Handlers {
-                    on_list_changed: Some(changed),
-                    ..
-                },
-            ) => {
-                changed(&cx, ListKind::Resources);
-            }
-            (
-                "notifications/prompts/list_changed",
-                Handlers {
-                    on_list_changed: Some(changed),
-                    ..
-                },
-            ) => {
-                changed(&cx, ListKind::Prompts);
-            }
-            (
-                "notifications/resources/updated",
-                Handlers {
-                    on_updated: Some(updated),
-                    ..
-                },
-            ) => {
-                if let Some(uri) = part("uri") {
-                    updated(&cx, &uri);
-                }
-            }
-            (
-                "notifications/elicitation/complete",
-                Handlers {
-                    on_elicitation_complete: Some(complete),
-                    ..
-                },
-            ) => {
-                if let Some(id) = part("elicitationId") {
-                    complete(&cx, &id);
-                }
-            }
-            (
-                _,
-                Handlers {
-                    on_other: Some(other),
-                    ..
-                },
-            ) => other(&cx, &notification),
-            _ => {}
+        }
+    }
+
+    fn lagged(&self, peer: &Peer, lost: u64) {
+        if let Some(on_lost) = &self.handlers().on_lost {
+            on_lost(&Context::new(&self.session(peer), None), lost);
         }
     }
 
     fn closed(&self, why: &Closed) {
+        self.0.over.tell();
         if let Some(on_closed) = &self.handlers().on_closed {
             on_closed(why);
         }

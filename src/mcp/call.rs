@@ -55,15 +55,16 @@ impl<'a> CallOptions<'a> {
         self
     }
 
-    /// Lets a token cancel the call from another thread. Between two rounds it takes effect with
-    /// the next.
+    /// Lets a token cancel the call from another thread. Between two rounds, while a handler is
+    /// asked, it takes effect when that handler returns;
+    /// [`Context::is_cancelled`](crate::mcp::Context::is_cancelled) tells it.
     #[must_use]
     pub fn cancel_token(mut self, token: &CancelToken) -> Self {
         self.cancel = Some(token.clone());
         self
     }
 
-    /// Adds to the `_meta` of the request.
+    /// Adds to the `_meta` of the request, before what stands in params of the caller's own.
     #[must_use]
     pub fn meta(mut self, meta: Meta) -> Self {
         self.meta = meta;

@@ -4,6 +4,7 @@ use serde_core::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::value::RawValue;
 
 use crate::json::{decode, elements, member, text};
+use crate::mcp::view::whole;
 
 /// What is to be completed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,7 +54,7 @@ impl Completion {
                 .into_iter()
                 .filter_map(|raw| text(raw).map(Into::into))
                 .collect(),
-            total: part("total").and_then(|raw| decode(raw).ok()),
+            total: part("total").and_then(whole),
             has_more: part("hasMore")
                 .and_then(|raw| decode(raw).ok())
                 .unwrap_or_default(),

@@ -22,9 +22,10 @@ use crate::mcp::error::{
     Attempt, ConnectError, ConnectFailure, ConnectPhase, Reason, UNSUPPORTED_VERSION, is_modern,
     supported, versions,
 };
+use crate::mcp::keep_alive;
 use crate::mcp::options::{Options, Start};
 use crate::mcp::params::{Body, Inputs, Params};
-use crate::mcp::revision::Revision;
+use crate::mcp::revision::{Era, Revision};
 use crate::mcp::server::Server;
 use crate::mcp::session::{Core, Session};
 use crate::quote::clean;
@@ -173,7 +174,14 @@ impl<'a> Connecting<'a> {
             Ok(()) => {
                 line.core.open();
                 let session = Session::new(line.connection.peer(), line.core);
-                Ok(Client::new(line.connection, session))
+                let client = Client::new(line.connection, session);
+                if let (Era::Legacy, Some(interval)) =
+                    (client.server().era(), self.options.keep_alive)
+                {
+                    // A refused thread drops the client, which ends the process.
+                    keep_alive::start(client.session(), interval).map_err(ConnectError::Threads)?;
+                }
+                Ok(client)
             }
             Err((phase, reason)) => {
                 self.give_up(line);
@@ -317,11 +325,13 @@ impl<'a> Connecting<'a> {
         call
     }
 
-    /// Waits for a probe's answer, for the limit of probes.
+    /// Waits for a probe's answer, for the limit of probes, and leaves as much time for a greeting.
     fn wait(&mut self, line: &mut Line, mut call: Call) -> Probed {
-        match call.wait_timeout::<Box<RawValue>>(self.options.probe.min(self.left())) {
+        let limit = self.options.probe.min(self.left() / 2);
+        match call.wait_timeout::<Box<RawValue>>(limit) {
             Ok(None) => {
-                line.probe = Some(format!("no answer within {:?}", self.options.probe));
+                let limit = Duration::from_millis(limit.as_millis().try_into().unwrap_or(u64::MAX));
+                line.probe = Some(format!("no answer within {limit:?}"));
                 Probed::Silent(call)
             }
             Ok(Some(result)) => self.discovered(line, result),

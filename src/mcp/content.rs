@@ -124,9 +124,9 @@ impl Content {
         self.text(name).map(Cow::into_owned)
     }
 
-    /// Reads a member that holds one block or an array of them.
+    /// Reads a member that holds one block or an array of them; `null` holds none.
     pub(crate) fn one_or_many(raw: Option<&RawValue>) -> Vec<Content> {
-        match raw {
+        match raw.filter(|raw| raw.get() != "null") {
             Some(raw) if raw.get().starts_with('[') => elements(raw, MOST)
                 .into_iter()
                 .flatten()

@@ -5,6 +5,7 @@
 
 use std::error::Error as StdError;
 use std::fmt;
+use std::time::Duration;
 
 use serde_json::value::RawValue;
 
@@ -70,6 +71,17 @@ pub enum Error {
         /// How often it was sent.
         rounds: u32,
     },
+    /// The total limit ran out between two rounds: the time in which the handlers answered counts,
+    /// but for what a person took within the human limit.
+    #[error("`{method}` was abandoned after {rounds} rounds: they took longer than {after:?}")]
+    OutOfTime {
+        /// The method called.
+        method: Box<str>,
+        /// The total limit.
+        after: Duration,
+        /// How often it was sent.
+        rounds: u32,
+    },
     /// No version that the server still accepts is known here.
     #[error("the server speaks {}, this client {}", list(theirs), list(ours))]
     NoCommonVersion {
@@ -130,7 +142,11 @@ impl Error {
 
     /// Tells whether a time limit ran out.
     pub fn is_timeout(&self) -> bool {
-        matches!(self, Error::Call(error) if error.is_timeout())
+        match self {
+            Error::Call(error) => error.is_timeout(),
+            Error::OutOfTime { .. } => true,
+            _ => false,
+        }
     }
 
     /// Tells whether the connection is gone.
@@ -154,6 +170,7 @@ impl Error {
             Error::Invalid { .. }
             | Error::Refused { .. }
             | Error::TooManyRounds { .. }
+            | Error::OutOfTime { .. }
             | Error::NoCommonVersion { .. }
             | Error::Schema { .. } => Delivery::Answered,
         }
@@ -211,8 +228,8 @@ pub enum ConnectError {
     /// The process did not start.
     #[error(transparent)]
     Spawn(#[from] SpawnError),
-    /// The system refused a thread for a connection without a process.
-    #[error("the connection has no threads")]
+    /// The system refused a thread, for a connection without a process or for the keep-alive.
+    #[error("the connection has not all of its threads")]
     Threads(#[source] std::io::Error),
     /// The process started and did not become a server to talk to; it was closed.
     #[error(transparent)]

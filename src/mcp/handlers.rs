@@ -6,37 +6,53 @@
 
 use std::fmt;
 use std::ops::Deref;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use serde_json::value::{RawValue, to_raw_value};
+use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
-use crate::json::member;
 use crate::mcp::elicit::{Elicited, FormRequest, UrlRequest};
 use crate::mcp::log::LogMessage;
 use crate::mcp::revision::Revision;
 use crate::mcp::roots::Root;
 use crate::mcp::sample::{Sample, SampleRequest};
 use crate::mcp::session::Session;
-use crate::{Closed, Notification, Request, RpcError};
+use crate::mcp::view::present;
+use crate::{CancelToken, Closed, Notification, Request, RpcError};
 
 /// What a handler is given: a session to call back through, and word of a withdrawal.
 #[derive(Debug)]
 pub struct Context<'a> {
     session: &'a Session,
     request: Option<&'a Request>,
+    cancel: Option<&'a CancelToken>,
 }
 
 impl<'a> Context<'a> {
+    /// For what a request of the server's runs, or a notification.
     pub(crate) fn new(session: &'a Session, request: Option<&'a Request>) -> Self {
-        Context { session, request }
+        Context {
+            session,
+            request,
+            cancel: None,
+        }
     }
 
-    /// Tells whether the answer is of no use any more: the server withdrew its request, or the
-    /// connection has ended.
+    /// For what a call runs that can be cancelled by a token.
+    pub(crate) fn of_call(session: &'a Session, cancel: Option<&'a CancelToken>) -> Self {
+        Context {
+            session,
+            request: None,
+            cancel,
+        }
+    }
+
+    /// Tells whether the answer is of no use any more: the server withdrew its request, the call
+    /// that needs it was cancelled, or the connection has ended.
     pub fn is_cancelled(&self) -> bool {
-        self.request.is_some_and(Request::is_cancelled) || self.session.peer().closed().is_some()
+        self.request.is_some_and(Request::is_cancelled)
+            || self.cancel.is_some_and(CancelToken::is_cancelled)
+            || self.session.peer().closed().is_some()
     }
 }
 
@@ -61,8 +77,10 @@ pub enum ListKind {
 }
 
 type Answer<Asked, Given> = Arc<dyn Fn(&Context, &Asked) -> Given + Send + Sync>;
+type AnswerSample = Answer<SampleRequest, Result<Sample, RpcError>>;
 type ListRoots = Arc<dyn Fn(&Context) -> Vec<Root> + Send + Sync>;
 type OnListChanged = Arc<dyn Fn(&Context, ListKind) + Send + Sync>;
+type OnLost = Arc<dyn Fn(&Context, u64) + Send + Sync>;
 type OnClosed = Arc<dyn Fn(&Closed) + Send + Sync>;
 
 /// The closures that were installed.
@@ -71,13 +89,14 @@ pub(crate) struct Handlers {
     pub(crate) roots: Option<ListRoots>,
     pub(crate) elicit_form: Option<Answer<FormRequest, Elicited>>,
     pub(crate) elicit_url: Option<Answer<UrlRequest, Elicited>>,
-    pub(crate) sample: Option<Answer<SampleRequest, Result<Sample, RpcError>>>,
+    pub(crate) sample: Option<AnswerSample>,
     pub(crate) samples_tools: bool,
     pub(crate) on_log: Option<Answer<LogMessage, ()>>,
     pub(crate) on_list_changed: Option<OnListChanged>,
     pub(crate) on_updated: Option<Answer<str, ()>>,
     pub(crate) on_elicitation_complete: Option<Answer<str, ()>>,
     pub(crate) on_other: Option<Answer<Notification, ()>>,
+    pub(crate) on_lost: Option<OnLost>,
     pub(crate) on_closed: Option<OnClosed>,
 }
 
@@ -98,19 +117,45 @@ impl fmt::Debug for Handlers {
     }
 }
 
-/// Why a question of the server's has no answer.
+/// Why a question of the server's is not put to a handler.
 #[derive(Debug)]
 pub(crate) enum Refusal {
     /// Nothing is installed for it, so that the server should not have asked: the refusal.
     Undeclared(RpcError),
-    /// It was refused, or its handler failed: the refusal.
-    Refused(RpcError),
+    /// It is not what the protocol says: the refusal.
+    Malformed(RpcError),
 }
 
 impl Refusal {
     pub(crate) fn into_error(self) -> RpcError {
         match self {
-            Refusal::Undeclared(error) | Refusal::Refused(error) => error,
+            Refusal::Undeclared(error) | Refusal::Malformed(error) => error,
+        }
+    }
+}
+
+/// A question of the server's that is sound, with the handler that was declared for it.
+pub(crate) enum Question<'h> {
+    Roots(&'h ListRoots),
+    Form(&'h Answer<FormRequest, Elicited>, FormRequest),
+    Url(&'h Answer<UrlRequest, Elicited>, UrlRequest),
+    Sample(&'h AnswerSample, SampleRequest),
+}
+
+impl Question<'_> {
+    /// Runs the handler; a panic of it passes through. Where it may ask a person, the clocks stand
+    /// still.
+    pub(crate) fn answer(self, cx: &Context, revision: Revision) -> Result<Value, RpcError> {
+        let _stopped = (!matches!(self, Question::Roots(_))).then(|| cx.peer().stop_clocks());
+        match self {
+            Question::Roots(roots) => Ok(json!({ "roots": roots(cx) })),
+            Question::Form(form, ask) => Ok(form(cx, &ask).into_result(true)),
+            Question::Url(url, ask) => {
+                // Before the user is asked, as the page may be complete before he has answered.
+                cx.core.expect_page(&ask);
+                Ok(url(cx, &ask).into_result(false))
+            }
+            Question::Sample(sample, ask) => sample(cx, &ask)?.into_result(revision),
         }
     }
 }
@@ -150,106 +195,66 @@ impl Handlers {
         declared.into()
     }
 
-    /// Answers one question, whichever way it came: by its method and params.
-    pub(crate) fn answer(
+    /// Understands one question, whichever way it came, by its method and params; runs no handler.
+    pub(crate) fn question(
         &self,
-        cx: &Context,
         revision: Revision,
         method: &str,
         params: Option<&RawValue>,
-    ) -> Result<Box<RawValue>, Refusal> {
+    ) -> Result<Question<'_>, Refusal> {
+        let params = params.unwrap_or(RawValue::NULL);
         match method {
-            "roots/list" => self.list_roots(cx),
+            "roots/list" => {
+                let roots = self.roots.as_ref().ok_or_else(|| undeclared("roots"))?;
+                Ok(Question::Roots(roots))
+            }
             "elicitation/create" if revision.has_elicitation() => {
-                self.elicit(cx, revision, params.unwrap_or(RawValue::NULL))
+                self.elicitation(revision, params)
             }
-            "sampling/createMessage" => {
-                self.create_message(cx, revision, params.unwrap_or(RawValue::NULL))
-            }
+            "sampling/createMessage" => self.sampling(revision, params),
             other => Err(Refusal::Undeclared(RpcError::method_not_found(other))),
         }
     }
 
-    fn list_roots(&self, cx: &Context) -> Result<Box<RawValue>, Refusal> {
-        let roots = self.roots.as_ref().ok_or_else(|| undeclared("roots"))?;
-        let roots = guard(|| roots(cx))?;
-        encode(&json!({ "roots": roots }))
-    }
-
-    fn elicit(
-        &self,
-        cx: &Context,
-        revision: Revision,
-        params: &RawValue,
-    ) -> Result<Box<RawValue>, Refusal> {
-        if self.elicit_form.is_none() && self.elicit_url.is_none() {
+    fn elicitation(&self, revision: Revision, params: &RawValue) -> Result<Question<'_>, Refusal> {
+        let form = self.elicit_form.as_ref();
+        let url = self.elicit_url.as_ref().filter(|_| revision.has_modes());
+        if form.is_none() && url.is_none() {
             return Err(undeclared("elicitation"));
         }
         // No mode means a form, in every revision.
-        let mode = member(params, &["mode"]).map_or("\"form\"", RawValue::get);
-        let elicited = match (mode, &self.elicit_form, &self.elicit_url) {
+        let mode = present(params, "mode").map_or("\"form\"", RawValue::get);
+        match (mode, form, url) {
             ("\"form\"", Some(form), _) => {
                 let ask = FormRequest::new(params);
                 ask.check()?;
-                asking(cx, || form(cx, &ask))?
+                Ok(Question::Form(form, ask))
             }
-            ("\"url\"", _, Some(url)) if revision.has_modes() => {
+            ("\"url\"", _, Some(url)) => {
                 let ask = UrlRequest::new(params);
                 ask.check()?;
-                asking(cx, || url(cx, &ask))?
+                Ok(Question::Url(url, ask))
             }
             (mode, ..) => {
                 let words = format!("elicitation in the mode {mode} was not declared");
                 let error = RpcError::new(RpcError::INVALID_PARAMS, words);
-                return Err(Refusal::Undeclared(error));
+                Err(Refusal::Undeclared(error))
             }
-        };
-        encode(&elicited.into_result(mode == "\"form\""))
+        }
     }
 
-    fn create_message(
-        &self,
-        cx: &Context,
-        revision: Revision,
-        params: &RawValue,
-    ) -> Result<Box<RawValue>, Refusal> {
+    fn sampling(&self, revision: Revision, params: &RawValue) -> Result<Question<'_>, Refusal> {
         let sample = self.sample.as_ref().ok_or_else(|| undeclared("sampling"))?;
         let ask = SampleRequest::new(params);
         let with_tools = self.samples_tools && revision.has_modes();
         if !with_tools && ask.uses_tools() {
             let words = "sampling with tools was not declared";
-            return Err(Refusal::Undeclared(RpcError::new(
-                RpcError::INVALID_PARAMS,
-                words,
-            )));
+            let error = RpcError::new(RpcError::INVALID_PARAMS, words);
+            return Err(Refusal::Undeclared(error));
         }
         ask.check(revision)?;
-        let sampled = asking(cx, || sample(cx, &ask))?.map_err(Refusal::Refused)?;
-        encode(&sampled.into_result())
+        Ok(Question::Sample(sample, ask))
     }
-}
-
-/// Runs a handler that may ask a person: the clocks stand still.
-fn asking<T>(cx: &Context, handler: impl FnOnce() -> T) -> Result<T, Refusal> {
-    let _stopped = cx.peer().stop_clocks();
-    guard(handler)
-}
-
-/// Runs the user's code; a panic is its failure, in either era and on any thread.
-fn guard<T>(handler: impl FnOnce() -> T) -> Result<T, Refusal> {
-    // What it leaves behind is the handler's own: nothing of this layer is shared with it.
-    catch_unwind(AssertUnwindSafe(handler)).map_err(|_| {
-        Refusal::Refused(RpcError::new(
-            RpcError::INTERNAL_ERROR,
-            "the handler failed",
-        ))
-    })
-}
-
-fn encode(result: &Value) -> Result<Box<RawValue>, Refusal> {
-    to_raw_value(result).map_err(|error| {
-        Refusal::Refused(RpcError::new(RpcError::INTERNAL_ERROR, error.to_string()))
-    })
 }
 
 fn undeclared(what: &str) -> Refusal {
@@ -259,5 +264,5 @@ fn undeclared(what: &str) -> Refusal {
 
 /// A question whose params are not what the protocol says.
 pub(crate) fn malformed(words: impl Into<String>) -> Refusal {
-    Refusal::Refused(RpcError::new(RpcError::INVALID_PARAMS, words))
+    Refusal::Malformed(RpcError::new(RpcError::INVALID_PARAMS, words))
 }

@@ -9,8 +9,9 @@ use std::vec;
 
 use serde_json::value::RawValue;
 
-use crate::json::{decode, elements, member, text};
+use crate::json::{elements, member, text};
 use crate::mcp::error::Fault;
+use crate::mcp::view::{present, whole};
 
 /// What stands in a list of a server: a tool, a resource, a template, or a prompt.
 pub trait Item: Sealed {}
@@ -29,6 +30,26 @@ pub trait Sealed: Sized {
     /// Makes one of its text.
     fn from_raw(raw: &RawValue) -> Self;
 }
+
+/// Says of a view how a list of it is asked for.
+macro_rules! listed {
+    ($name:ident: $method:literal, $member:literal, $capability:literal, $key:literal) => {
+        impl crate::mcp::list::Item for $name {}
+
+        impl crate::mcp::list::Sealed for $name {
+            const METHOD: &'static str = $method;
+            const MEMBER: &'static str = $member;
+            const CAPABILITY: &'static str = $capability;
+            const KEY: &'static str = $key;
+
+            fn from_raw(raw: &serde_json::value::RawValue) -> Self {
+                Self::new(raw)
+            }
+        }
+    };
+}
+
+pub(crate) use listed;
 
 /// A list: all pages in one.
 #[derive(Debug, Clone)]
@@ -53,6 +74,8 @@ pub struct Page<T> {
     pub ttl: Duration,
     /// Who may share a cached page: `public`, or `private`, which is also the default.
     pub cache_scope: CacheScope,
+    /// There is a cursor, but none that could be given back.
+    pub(crate) is_cut_off: bool,
 }
 
 /// Who may share what was cached (revision 2026-07-28).
@@ -86,6 +109,8 @@ pub enum Stop {
     PageLimit,
     /// The server gave a cursor that it had given before.
     RepeatedCursor,
+    /// The server gave a cursor that is no string and cannot be given back.
+    UnusableCursor,
     /// The server declares the list and does not know the method.
     NotImplemented,
 }
@@ -171,13 +196,14 @@ impl<T: Item> Page<T> {
     pub(crate) fn read(result: &RawValue) -> Result<Self, Fault> {
         let items = member(result, &[T::MEMBER]).and_then(|raw| elements(raw, MOST));
         let items = items.ok_or(Fault::Missing(T::MEMBER))?;
+        // A cursor is a string, `""` included; an absent one or null ends the list.
+        let cursor = present(result, "nextCursor");
+        let next = cursor.and_then(text);
         let mut page = Page {
             items: Vec::with_capacity(items.len()),
             unusable: Vec::new(),
-            // A cursor is a string, `""` included; an absent one or null ends the list.
-            next: member(result, &["nextCursor"])
-                .and_then(text)
-                .map(|word| Cursor(word.into_owned())),
+            is_cut_off: cursor.is_some() && next.is_none(),
+            next: next.map(|word| Cursor(word.into_owned())),
             ttl: ttl(result),
             cache_scope: cache_scope(result),
         };
@@ -198,7 +224,7 @@ impl<T: Item> Page<T> {
 
 /// How long a result can be held for fresh; absent, negative or no number is not at all.
 pub(crate) fn ttl(result: &RawValue) -> Duration {
-    let ttl = member(result, &["ttlMs"]).and_then(|raw| decode(raw).ok());
+    let ttl = member(result, &["ttlMs"]).and_then(whole);
     Duration::from_millis(ttl.unwrap_or(0))
 }
 

@@ -86,6 +86,13 @@ impl Meta {
         Ok(())
     }
 
+    /// Adds all that stands in another, which goes before what stands here.
+    pub(crate) fn add(&mut self, other: Meta) {
+        for (key, value) in other.entries {
+            self.set(&key, value);
+        }
+    }
+
     pub(crate) fn entries(&self) -> &[(Box<str>, Box<RawValue>)] {
         &self.entries
     }

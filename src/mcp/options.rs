@@ -1,4 +1,4 @@
-//! [`Options`]: who the client is, what it can be asked for, and its limits.
+//! [`Options`]: who the client is, which protocol it speaks, and its limits.
 //!
 //! A value that connects any number of clients. Installing a handler declares its capability.
 
@@ -9,14 +9,8 @@ use std::time::Duration;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use crate::mcp::elicit::{Elicited, FormRequest, UrlRequest};
-use crate::mcp::handlers::ListKind;
-use crate::mcp::handlers::{Context, Handlers};
-use crate::mcp::log::LogMessage;
+use crate::mcp::handlers::Handlers;
 use crate::mcp::revision::{Era, Revision};
-use crate::mcp::roots::Root;
-use crate::mcp::sample::{Sample, SampleRequest};
-use crate::{Closed, Notification, RpcError};
 
 /// How to connect to an MCP server, and as whom.
 ///
@@ -48,6 +42,7 @@ pub struct Options {
     pub(crate) total: Duration,
     pub(crate) idle: Duration,
     pub(crate) human: Duration,
+    pub(crate) keep_alive: Option<Duration>,
     pub(crate) pages: usize,
     pub(crate) rounds: u32,
     pub(crate) gated: bool,
@@ -131,6 +126,7 @@ impl Options {
             total: Duration::from_secs(60),
             idle: Duration::MAX,
             human: Duration::from_secs(600),
+            keep_alive: None,
             pages: 1000,
             rounds: 10,
             gated: true,
@@ -142,6 +138,16 @@ impl Options {
     // Who the client is.
 
     /// Sets the name that is shown to people (revision 2025-06-18). The default is none.
+    ///
+    /// ```
+    /// # mod demo { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/demo.rs")); }
+    /// # use landline::mcp::Options;
+    /// # let (answers, requests) = demo::server();
+    /// let server = Options::new("my-tool", "1.0")
+    ///     .title("My tool")
+    ///     .connect(answers, requests)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn title(mut self, title: impl Into<String>) -> Self {
         self.client.title = Some(title.into());
@@ -150,6 +156,16 @@ impl Options {
 
     /// Leaves the client's name out of modern requests, in which it is optional (revision
     /// 2026-07-28). `initialize` always carries it.
+    ///
+    /// ```
+    /// # mod demo { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/demo.rs")); }
+    /// # use landline::mcp::Options;
+    /// # let (answers, requests) = demo::server();
+    /// let server = Options::new("my-tool", "1.0")
+    ///     .anonymous()
+    ///     .connect(answers, requests)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn anonymous(mut self) -> Self {
         self.sends_client = false;
@@ -159,6 +175,17 @@ impl Options {
     // Which protocol is spoken.
 
     /// Pins the era: the other one is neither tried nor accepted. The default is to find it.
+    ///
+    /// ```
+    /// # mod demo { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/demo.rs")); }
+    /// # use landline::mcp::{Era, Options};
+    /// # let (answers, requests) = demo::legacy_server();
+    /// let server = Options::new("my-tool", "1.0")
+    ///     .era(Era::Legacy)
+    ///     .connect(answers, requests)?;
+    /// assert_eq!(server.server().era(), Era::Legacy);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn era(mut self, era: Era) -> Self {
         self.start = match era {
@@ -169,6 +196,17 @@ impl Options {
     }
 
     /// Pins the revision, and with it the era.
+    ///
+    /// ```
+    /// # mod demo { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/demo.rs")); }
+    /// # use landline::mcp::{Options, Revision};
+    /// # let (answers, requests) = demo::legacy_server();
+    /// let server = Options::new("my-tool", "1.0")
+    ///     .revision(Revision::V2025_06_18)
+    ///     .connect(answers, requests)?;
+    /// assert_eq!(server.server().version(), "2025-06-18");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn revision(mut self, revision: Revision) -> Self {
         match revision.era() {
@@ -180,6 +218,17 @@ impl Options {
 
     /// Says which era the server had when it was last talked to, which saves a legacy server the
     /// probe. Where it is wrong, the era is found all the same.
+    ///
+    /// ```
+    /// # mod demo { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/demo.rs")); }
+    /// # use landline::mcp::{Era, Options};
+    /// # let (answers, requests) = demo::server();
+    /// let server = Options::new("my-tool", "1.0")
+    ///     .remembered(Era::Legacy)
+    ///     .connect(answers, requests)?;
+    /// assert_eq!(server.server().era(), Era::Modern, "it was updated meanwhile");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn remembered(mut self, era: Era) -> Self {
         self.start = match era {
@@ -191,6 +240,17 @@ impl Options {
 
     /// Sets the versions of the modern era that are offered, by preference. One that is newer than
     /// this library is spoken by the rules of the newest that it knows. The default is 2026-07-28.
+    ///
+    /// ```
+    /// # mod demo { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/demo.rs")); }
+    /// # use landline::mcp::Options;
+    /// # let (answers, requests) = demo::server();
+    /// let server = Options::new("my-tool", "1.0")
+    ///     .modern_versions(["2031-01-01", "2026-07-28"])
+    ///     .connect(answers, requests)?;
+    /// assert_eq!(server.server().version(), "2026-07-28");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn modern_versions(mut self, versions: impl IntoIterator<Item: Into<String>>) -> Self {
         self.modern = versions.into_iter().map(Into::into).collect();
@@ -200,6 +260,16 @@ impl Options {
     /// Lets a modern server that names only legacy versions be greeted with `initialize` in one of
     /// them. The default is to fail and name the versions of both sides, since the server has
     /// answered in the modern way.
+    ///
+    /// ```
+    /// # mod demo { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/demo.rs")); }
+    /// # use landline::mcp::Options;
+    /// # let (answers, requests) = demo::server();
+    /// let server = Options::new("my-tool", "1.0")
+    ///     .accept_named_legacy()
+    ///     .connect(answers, requests)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn accept_named_legacy(mut self) -> Self {
         self.legacy_by_name = true;
@@ -208,134 +278,19 @@ impl Options {
 
     /// Calls also what the server does not declare. The default is to fail before anything is sent,
     /// with [`Error::NotSupported`](crate::mcp::Error::NotSupported).
+    ///
+    /// ```
+    /// # mod demo { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/demo.rs")); }
+    /// # use landline::mcp::Options;
+    /// # let (answers, requests) = demo::server();
+    /// let server = Options::new("my-tool", "1.0")
+    ///     .ungated()
+    ///     .connect(answers, requests)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn ungated(mut self) -> Self {
         self.gated = false;
-        self
-    }
-
-    // What the server can ask for, and what it tells.
-
-    /// Answers the question for the client's roots: directories that the server may work in.
-    /// Declares `roots`. Runs on a thread of the connection in the legacy era, and on the thread of
-    /// the caller whose call needs it in the modern one, as all that answer do.
-    #[must_use]
-    pub fn roots(mut self, roots: impl Fn(&Context) -> Vec<Root> + Send + Sync + 'static) -> Self {
-        self.handlers.roots = Some(Arc::new(roots));
-        self
-    }
-
-    /// Answers the question for a form to be filled in by the user (revision 2025-06-18). Declares
-    /// `elicitation.form`. The handler may wait for a person: the clocks of the connection stand
-    /// still meanwhile, for the human limit at most.
-    #[must_use]
-    pub fn elicit_form(
-        mut self,
-        form: impl Fn(&Context, &FormRequest) -> Elicited + Send + Sync + 'static,
-    ) -> Self {
-        self.handlers.elicit_form = Some(Arc::new(form));
-        self
-    }
-
-    /// Answers the question for a page to be visited by the user (revision 2025-11-25). Declares
-    /// `elicitation.url`. Accepting says that the user agreed to visit it, not that it is done. The
-    /// handler may wait for a person, as with a form.
-    #[must_use]
-    pub fn elicit_url(
-        mut self,
-        url: impl Fn(&Context, &UrlRequest) -> Elicited + Send + Sync + 'static,
-    ) -> Self {
-        self.handlers.elicit_url = Some(Arc::new(url));
-        self
-    }
-
-    /// Asks the caller's language model on the server's behalf. Declares `sampling`. An error is
-    /// the refusal: [`Sample::refused`] for one by the user. The handler may wait for a person.
-    #[must_use]
-    pub fn sample(
-        mut self,
-        sample: impl Fn(&Context, &SampleRequest) -> Result<Sample, RpcError> + Send + Sync + 'static,
-    ) -> Self {
-        self.handlers.sample = Some(Arc::new(sample));
-        self.handlers.samples_tools = false;
-        self
-    }
-
-    /// As [`sample`](Self::sample), for a handler that lets the model use the tools in the request.
-    /// Declares `sampling.tools` too (revision 2025-11-25).
-    #[must_use]
-    pub fn sample_with_tools(
-        self,
-        sample: impl Fn(&Context, &SampleRequest) -> Result<Sample, RpcError> + Send + Sync + 'static,
-    ) -> Self {
-        let mut options = self.sample(sample);
-        options.handlers.samples_tools = true;
-        options
-    }
-
-    /// Takes the server's log messages, in wire order, on the dispatch thread.
-    #[must_use]
-    pub fn on_log(mut self, log: impl Fn(&Context, &LogMessage) + Send + Sync + 'static) -> Self {
-        self.handlers.on_log = Some(Arc::new(log));
-        self
-    }
-
-    /// Learns that a list of the server's has changed.
-    #[must_use]
-    pub fn on_list_changed(
-        mut self,
-        changed: impl Fn(&Context, ListKind) + Send + Sync + 'static,
-    ) -> Self {
-        self.handlers.on_list_changed = Some(Arc::new(changed));
-        self
-    }
-
-    /// Learns that a resource has changed: its URI, or that of a part of one subscribed to.
-    #[must_use]
-    pub fn on_updated(mut self, updated: impl Fn(&Context, &str) + Send + Sync + 'static) -> Self {
-        self.handlers.on_updated = Some(Arc::new(updated));
-        self
-    }
-
-    /// Learns that the user is done with a page of [`elicit_url`](Self::elicit_url), by the id that
-    /// came with it (revision 2025-11-25); ids may be unknown, or come twice.
-    #[must_use]
-    pub fn on_elicitation_complete(
-        mut self,
-        complete: impl Fn(&Context, &str) + Send + Sync + 'static,
-    ) -> Self {
-        self.handlers.on_elicitation_complete = Some(Arc::new(complete));
-        self
-    }
-
-    /// Takes every notification that no other handler here is for.
-    #[must_use]
-    pub fn on_notification(
-        mut self,
-        other: impl Fn(&Context, &Notification) + Send + Sync + 'static,
-    ) -> Self {
-        self.handlers.on_other = Some(Arc::new(other));
-        self
-    }
-
-    /// Learns that the connection has ended, after the last notification.
-    #[must_use]
-    pub fn on_closed(mut self, closed: impl Fn(&Closed) + Send + Sync + 'static) -> Self {
-        self.handlers.on_closed = Some(Arc::new(closed));
-        self
-    }
-
-    /// Checks structured results against output schemas, for calls made with the tool at hand: see
-    /// [`CallOptions::expect`](crate::mcp::CallOptions::expect). It is given the schema and the
-    /// value; the default dialect is JSON Schema 2020-12, and an unknown `$schema` or a `$ref` that
-    /// would need a network is for it to refuse. Without one, nothing is checked and nothing
-    /// claimed.
-    #[must_use]
-    pub fn validator(
-        mut self,
-        check: impl Fn(&RawValue, &RawValue) -> Result<(), String> + Send + Sync + 'static,
-    ) -> Self {
-        self.validator = Some(Validator(Arc::new(check)));
         self
     }
 
@@ -343,6 +298,17 @@ impl Options {
 
     /// Sets the limit of connecting as a whole, the start of the process included. The default is
     /// 60 seconds.
+    ///
+    /// ```
+    /// # mod demo { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/demo.rs")); }
+    /// # use landline::mcp::Options;
+    /// # let (answers, requests) = demo::server();
+    /// # use std::time::Duration;
+    /// let server = Options::new("my-tool", "1.0")
+    ///     .connect_timeout(Duration::from_secs(20))
+    ///     .connect(answers, requests)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn connect_timeout(mut self, limit: Duration) -> Self {
         self.connect = limit;
@@ -351,7 +317,19 @@ impl Options {
 
     /// Sets how long the probe waits before its silence is taken for that of a legacy server. It
     /// includes the start of the process: a second or two for a Python program, more for `npx` or a
-    /// container. The default is 10 seconds.
+    /// container. It takes half of what is left of [`connect_timeout`](Self::connect_timeout) at
+    /// most. The default is 10 seconds.
+    ///
+    /// ```
+    /// # mod demo { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/demo.rs")); }
+    /// # use landline::mcp::Options;
+    /// # let (answers, requests) = demo::server();
+    /// # use std::time::Duration;
+    /// let server = Options::new("my-tool", "1.0")
+    ///     .probe_timeout(Duration::from_secs(3))
+    ///     .connect(answers, requests)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn probe_timeout(mut self, limit: Duration) -> Self {
         self.probe = limit;
@@ -359,6 +337,17 @@ impl Options {
     }
 
     /// Sets the total limit of calls, all rounds of one included. The default is 60 seconds.
+    ///
+    /// ```
+    /// # mod demo { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/demo.rs")); }
+    /// # use landline::mcp::Options;
+    /// # let (answers, requests) = demo::server();
+    /// # use std::time::Duration;
+    /// let server = Options::new("my-tool", "1.0")
+    ///     .request_timeout(Duration::from_secs(5))
+    ///     .connect(answers, requests)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn request_timeout(mut self, total: Duration) -> Self {
         self.total = total;
@@ -366,6 +355,17 @@ impl Options {
     }
 
     /// Sets how long a call may go without progress. The default is none.
+    ///
+    /// ```
+    /// # mod demo { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/demo.rs")); }
+    /// # use landline::mcp::Options;
+    /// # let (answers, requests) = demo::server();
+    /// # use std::time::Duration;
+    /// let server = Options::new("my-tool", "1.0")
+    ///     .idle_timeout(Duration::from_secs(5))
+    ///     .connect(answers, requests)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn idle_timeout(mut self, idle: Duration) -> Self {
         self.idle = idle;
@@ -373,6 +373,18 @@ impl Options {
     }
 
     /// Sets the total limit of calls of one method, such as `tools/call`.
+    ///
+    /// ```
+    /// # mod demo { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/demo.rs")); }
+    /// # use landline::mcp::Options;
+    /// # let (answers, requests) = demo::server();
+    /// # use std::time::Duration;
+    /// let server = Options::new("my-tool", "1.0")
+    ///     .timeout_for("tools/call", Duration::from_millis(50))
+    ///     .connect(answers, requests)?;
+    /// assert!(server.call_tool("hang", ()).unwrap_err().is_timeout());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn timeout_for(mut self, method: &str, total: Duration) -> Self {
         self.limits.entry(method.into()).or_default().total = Some(total);
@@ -380,6 +392,18 @@ impl Options {
     }
 
     /// Sets the idle limit of calls of one method.
+    ///
+    /// ```
+    /// # mod demo { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/demo.rs")); }
+    /// # use landline::mcp::Options;
+    /// # let (answers, requests) = demo::server();
+    /// # use std::time::Duration;
+    /// let server = Options::new("my-tool", "1.0")
+    ///     .idle_for("tools/call", Duration::from_millis(50))
+    ///     .connect(answers, requests)?;
+    /// assert!(server.call_tool("hang", ()).unwrap_err().is_timeout());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn idle_for(mut self, method: &str, idle: Duration) -> Self {
         self.limits.entry(method.into()).or_default().idle = Some(idle);
@@ -387,13 +411,61 @@ impl Options {
     }
 
     /// Sets for how long one question to a person may stop the clocks. The default is 10 minutes.
+    ///
+    /// ```
+    /// # mod demo { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/demo.rs")); }
+    /// # use landline::mcp::Options;
+    /// # let (answers, requests) = demo::server();
+    /// # use std::time::Duration;
+    /// let server = Options::new("my-tool", "1.0")
+    ///     .human_timeout(Duration::from_secs(60))
+    ///     .connect(answers, requests)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn human_timeout(mut self, human: Duration) -> Self {
         self.human = human;
         self
     }
 
+    /// Pings a legacy server at this interval, and closes the connection when one ping is not
+    /// answered within the limit of `ping` set by [`timeout_for`](Self::timeout_for), or else
+    /// within the interval: whoever waits then learns that as the reason. The default is not to;
+    /// zero and `Duration::MAX` are the same. A modern server knows no ping (revision 2026-07-28)
+    /// and gets none.
+    ///
+    /// It costs a thread. Many servers do one thing at a time and answer no ping while a tool runs:
+    /// give them a limit beyond their longest work.
+    ///
+    /// ```
+    /// # mod demo { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/demo.rs")); }
+    /// # use landline::mcp::Options;
+    /// # let (answers, requests) = demo::legacy_server();
+    /// # use std::time::Duration;
+    /// let server = Options::new("my-tool", "1.0")
+    ///     .keep_alive(Duration::from_secs(30))
+    ///     .connect(answers, requests)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn keep_alive(mut self, interval: Duration) -> Self {
+        let is_on = interval > Duration::ZERO && interval < Duration::MAX;
+        self.keep_alive = is_on.then_some(interval);
+        self
+    }
+
     /// Sets how many pages of a list are followed. The default is 1,000.
+    ///
+    /// ```
+    /// # mod demo { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/demo.rs")); }
+    /// # use landline::mcp::{Options, Stop};
+    /// # let (answers, requests) = demo::server();
+    /// let server = Options::new("my-tool", "1.0")
+    ///     .page_limit(1)
+    ///     .connect(answers, requests)?;
+    /// assert_eq!(server.tools()?.stopped(), Some(Stop::PageLimit));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn page_limit(mut self, pages: usize) -> Self {
         self.pages = pages;
@@ -402,6 +474,16 @@ impl Options {
 
     /// Sets how often a call is sent when the server asks for more each time (revision 2026-07-28).
     /// The default is 10.
+    ///
+    /// ```
+    /// # mod demo { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/demo.rs")); }
+    /// # use landline::mcp::Options;
+    /// # let (answers, requests) = demo::server();
+    /// let server = Options::new("my-tool", "1.0")
+    ///     .round_limit(3)
+    ///     .connect(answers, requests)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn round_limit(mut self, rounds: u32) -> Self {
         self.rounds = rounds;
@@ -411,6 +493,16 @@ impl Options {
     /// Sets everything below the protocol: frame limit, stderr, process group, waits of the close.
     /// Framing, dialect, handlers and the limits of calls are set by this layer, whatever stands
     /// there.
+    ///
+    /// ```
+    /// # mod demo { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/demo.rs")); }
+    /// # use landline::mcp::Options;
+    /// # let (answers, requests) = demo::server();
+    /// let server = Options::new("my-tool", "1.0")
+    ///     .transport(landline::Options::new().frame_limit(1 << 20))
+    ///     .connect(answers, requests)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn transport(mut self, transport: crate::Options) -> Self {
         self.transport = transport;

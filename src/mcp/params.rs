@@ -7,6 +7,7 @@
 use std::borrow::Cow;
 
 use serde_core::ser::{Serialize, SerializeMap, Serializer};
+use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 
 use crate::EncodeError;
@@ -89,7 +90,7 @@ pub(crate) struct Sender<'a> {
 /// that it wants back.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Inputs {
-    pub(crate) responses: Option<Vec<(Box<str>, Box<RawValue>)>>,
+    pub(crate) responses: Option<Vec<(Box<str>, Value)>>,
     /// As the server wrote it, escapes included.
     pub(crate) state: Option<Box<RawValue>>,
 }
@@ -173,7 +174,7 @@ impl Serialize for BodyMeta<'_> {
     }
 }
 
-struct Entries<'a>(&'a [(Box<str>, Box<RawValue>)]);
+struct Entries<'a>(&'a [(Box<str>, Value)]);
 
 impl Serialize for Entries<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {

@@ -6,8 +6,8 @@ use serde_json::value::RawValue;
 
 use crate::json::elements;
 use crate::mcp::content::Content;
-use crate::mcp::list::{Item, Sealed};
-use crate::mcp::view::view;
+use crate::mcp::list::listed;
+use crate::mcp::view::{named, view};
 
 view! {
     /// A prompt of the server's.
@@ -20,35 +20,11 @@ view! {
     PromptMessage,
 }
 
-impl Item for Prompt {}
+listed!(Prompt: "prompts/list", "prompts", "prompts", "name");
 
-impl Sealed for Prompt {
-    const METHOD: &'static str = "prompts/list";
-    const MEMBER: &'static str = "prompts";
-    const CAPABILITY: &'static str = "prompts";
-    const KEY: &'static str = "name";
-
-    fn from_raw(raw: &RawValue) -> Self {
-        Self::new(raw)
-    }
-}
+named!(Prompt, PromptArgument);
 
 impl Prompt {
-    /// The name by which it is got.
-    pub fn name(&self) -> Cow<'_, str> {
-        self.text("name").unwrap_or_default()
-    }
-
-    /// The name to show to people (revision 2025-06-18).
-    pub fn title(&self) -> Option<Cow<'_, str>> {
-        self.text("title")
-    }
-
-    /// What it is for.
-    pub fn description(&self) -> Option<Cow<'_, str>> {
-        self.text("description")
-    }
-
     /// Its arguments.
     pub fn arguments(&self) -> Vec<PromptArgument> {
         let arguments = self.member("arguments").and_then(|raw| elements(raw, MOST));
@@ -61,16 +37,6 @@ impl Prompt {
 }
 
 impl PromptArgument {
-    /// The name.
-    pub fn name(&self) -> Cow<'_, str> {
-        self.text("name").unwrap_or_default()
-    }
-
-    /// What it is.
-    pub fn description(&self) -> Option<Cow<'_, str>> {
-        self.text("description")
-    }
-
     /// Whether it must be given.
     pub fn is_required(&self) -> bool {
         self.value("required").unwrap_or_default()

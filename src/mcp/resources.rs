@@ -1,12 +1,11 @@
 //! Resources: what a server has to read.
 
 use std::borrow::Cow;
-
-use serde_json::value::RawValue;
+use std::time::Duration;
 
 use crate::json::elements;
-use crate::mcp::list::{Item, Sealed};
-use crate::mcp::view::view;
+use crate::mcp::list::{CacheScope, cache_scope, listed, ttl};
+use crate::mcp::view::{named, view, whole};
 
 view! {
     /// A resource of the server's.
@@ -19,51 +18,17 @@ view! {
     Contents,
 }
 
-impl Item for Resource {}
+listed!(Resource: "resources/list", "resources", "resources", "uri");
+listed!(
+    ResourceTemplate: "resources/templates/list", "resourceTemplates", "resources", "uriTemplate"
+);
 
-impl Sealed for Resource {
-    const METHOD: &'static str = "resources/list";
-    const MEMBER: &'static str = "resources";
-    const CAPABILITY: &'static str = "resources";
-    const KEY: &'static str = "uri";
-
-    fn from_raw(raw: &RawValue) -> Self {
-        Self::new(raw)
-    }
-}
-
-impl Item for ResourceTemplate {}
-
-impl Sealed for ResourceTemplate {
-    const METHOD: &'static str = "resources/templates/list";
-    const MEMBER: &'static str = "resourceTemplates";
-    const CAPABILITY: &'static str = "resources";
-    const KEY: &'static str = "uriTemplate";
-
-    fn from_raw(raw: &RawValue) -> Self {
-        Self::new(raw)
-    }
-}
+named!(Resource, ResourceTemplate);
 
 impl Resource {
     /// The URI by which it is read.
     pub fn uri(&self) -> Cow<'_, str> {
         self.text("uri").unwrap_or_default()
-    }
-
-    /// The name.
-    pub fn name(&self) -> Cow<'_, str> {
-        self.text("name").unwrap_or_default()
-    }
-
-    /// The name to show to people (revision 2025-06-18).
-    pub fn title(&self) -> Option<Cow<'_, str>> {
-        self.text("title")
-    }
-
-    /// What it is.
-    pub fn description(&self) -> Option<Cow<'_, str>> {
-        self.text("description")
     }
 
     /// The media type.
@@ -73,7 +38,7 @@ impl Resource {
 
     /// The size in bytes, before any encoding.
     pub fn size(&self) -> Option<u64> {
-        self.value("size")
+        whole(self.member("size")?)
     }
 }
 
@@ -83,21 +48,6 @@ impl ResourceTemplate {
         self.text("uriTemplate").unwrap_or_default()
     }
 
-    /// The name.
-    pub fn name(&self) -> Cow<'_, str> {
-        self.text("name").unwrap_or_default()
-    }
-
-    /// The name to show to people (revision 2025-06-18).
-    pub fn title(&self) -> Option<Cow<'_, str>> {
-        self.text("title")
-    }
-
-    /// What its resources are.
-    pub fn description(&self) -> Option<Cow<'_, str>> {
-        self.text("description")
-    }
-
     /// The media type of all its resources.
     pub fn mime_type(&self) -> Option<Cow<'_, str>> {
         self.text("mimeType")
@@ -105,6 +55,17 @@ impl ResourceTemplate {
 }
 
 impl ReadResult {
+    /// How long it can be held for fresh (revision 2026-07-28); zero where nothing is said. Nothing
+    /// is cached here. What took rounds with questions is not to be cached at all.
+    pub fn ttl(&self) -> Duration {
+        ttl(&self.raw)
+    }
+
+    /// Who may share it in a cache (revision 2026-07-28).
+    pub fn cache_scope(&self) -> CacheScope {
+        cache_scope(&self.raw)
+    }
+
     /// The contents: one, or those of several parts.
     pub fn contents(&self) -> Vec<Contents> {
         let contents = self.member("contents").and_then(|raw| elements(raw, MOST));

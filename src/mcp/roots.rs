@@ -15,7 +15,8 @@ pub struct Root {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RootError {
-    /// The URI does not begin with `file://`, which is all that the protocol allows.
+    /// It does not begin with `file://`, which is all that the protocol allows, or holds characters
+    /// that no URI has (RFC 3986) and that are to be escaped.
     #[error("{uri:?} is no `file://` URI")]
     NoFileUri {
         /// The URI.
@@ -34,13 +35,14 @@ impl Root {
     ///
     /// # Errors
     ///
-    /// It is no `file://` URI.
+    /// It is no `file://` URI; [`from_path`](Self::from_path) makes one of a path.
     pub fn new(uri: impl Into<String>) -> Result<Self, RootError> {
         let uri = uri.into();
         let is_file = uri
             .get(..7)
             .is_some_and(|scheme| scheme.eq_ignore_ascii_case("file://"));
-        if !is_file {
+        let is_uri = |byte: u8| byte.is_ascii_graphic() && !b"\"<>\\^`{|}".contains(&byte);
+        if !is_file || !uri.bytes().all(is_uri) {
             return Err(RootError::NoFileUri { uri });
         }
         Ok(Root { uri, name: None })

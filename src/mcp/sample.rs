@@ -11,7 +11,7 @@ use crate::mcp::content::Content;
 use crate::mcp::handlers::{Refusal, malformed};
 use crate::mcp::revision::Revision;
 use crate::mcp::tools::Tool;
-use crate::mcp::view::view;
+use crate::mcp::view::{present, view, whole};
 
 view! {
     /// A question for the caller's language model (`sampling/createMessage`).
@@ -35,7 +35,7 @@ impl SampleRequest {
 
     /// How many tokens the answer may have at most; it must be respected.
     pub fn max_tokens(&self) -> Option<u64> {
-        self.value("maxTokens")
+        whole(self.member("maxTokens")?)
     }
 
     /// The system prompt that the server wishes for.
@@ -75,7 +75,9 @@ impl SampleRequest {
     }
 
     pub(crate) fn uses_tools(&self) -> bool {
-        self.member("tools").is_some() || self.member("toolChoice").is_some()
+        ["tools", "toolChoice"]
+            .iter()
+            .any(|name| present(&self.raw, name).is_some())
     }
 
     /// Refuses what the protocol forbids: a question without its required members, and tool results
@@ -154,8 +156,9 @@ impl Sample {
         Self::new(model, &json!({"type": "text", "text": text.into()}))
     }
 
-    /// Makes an answer of a content block, or of an array of them (revision 2025-11-25). What does
-    /// not serialise becomes null.
+    /// Makes an answer of a content block, or of an array of them: before revision 2025-11-25 an
+    /// array must hold one, and the server is refused (-32603) otherwise. What does not serialise
+    /// becomes null.
     pub fn new(model: impl Into<String>, content: &impl Serialize) -> Self {
         let content = serde_json::to_value(content).unwrap_or_default();
         let members = [
@@ -185,8 +188,20 @@ impl Sample {
         RpcError::new(USER_REFUSED, why)
     }
 
-    pub(crate) fn into_result(self) -> Value {
-        self.members.into()
+    /// The answer in the words of one revision: before 2025-11-25 it is one block.
+    pub(crate) fn into_result(mut self, revision: Revision) -> Result<Value, RpcError> {
+        let one_block = !revision.has_modes();
+        if let Some(Value::Array(blocks)) = self.members.get_mut("content").filter(|_| one_block) {
+            let block = blocks.pop();
+            match block.filter(|_| blocks.is_empty()) {
+                Some(block) => drop(self.members.insert("content".into(), block)),
+                None => {
+                    let words = format!("an answer has one block in revision {revision}");
+                    return Err(RpcError::new(RpcError::INTERNAL_ERROR, words));
+                }
+            }
+        }
+        Ok(self.members.into())
     }
 }
 

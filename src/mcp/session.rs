@@ -5,6 +5,7 @@
 //! invariant: all sendings of a call share its limits, and what belongs to one call, its answers
 //! and its state, goes into no other.
 
+use std::collections::VecDeque;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -15,15 +16,18 @@ use serde_json::value::{RawValue, to_raw_value};
 
 use crate::json::{member, text};
 use crate::mcp::call::CallOptions;
+use crate::mcp::elicit::UrlRequest;
 use crate::mcp::error::{Error, Fault, Result, UNSUPPORTED_VERSION, supported};
+use crate::mcp::handlers::Context;
 use crate::mcp::inputs;
+use crate::mcp::keep_alive::Over;
 use crate::mcp::log::LogLevel;
 use crate::mcp::options::Options;
 use crate::mcp::params::{Body, Inputs, Params, Sender};
 use crate::mcp::progress::Progress;
 use crate::mcp::revision::{Era, Revision};
 use crate::mcp::server::Server;
-use crate::{Limit, Peer, Stopwatch, Update};
+use crate::{CancelToken, Delivery, Limit, Peer, Stopwatch, Update};
 
 /// A cheap handle to an MCP connection, given to handlers; clones name the same connection.
 ///
@@ -48,6 +52,10 @@ pub(crate) struct Core {
     /// The version that modern requests name, and those that the server refused.
     version: Mutex<Version>,
     log_level: Mutex<Option<LogLevel>>,
+    /// The pages that the user was asked to visit, by their ids.
+    pages: Mutex<VecDeque<Box<str>>>,
+    /// Is told when the connection has ended.
+    pub(crate) over: Over,
 }
 
 #[derive(Debug, Default)]
@@ -78,6 +86,8 @@ impl Core {
             ready: AtomicBool::new(false),
             version: Mutex::default(),
             log_level: Mutex::default(),
+            pages: Mutex::default(),
+            over: Over::default(),
             options,
         })
     }
@@ -105,6 +115,26 @@ impl Core {
         self.ready.store(true, Ordering::SeqCst);
     }
 
+    /// Notes that the user is asked to visit a page, whose completion the server will tell.
+    pub(crate) fn expect_page(&self, page: &UrlRequest) {
+        let Some(id) = page.elicitation_id() else {
+            return;
+        };
+        let mut pages = lock(&self.pages);
+        if pages.len() == MOST_PAGES {
+            pages.pop_front();
+        }
+        pages.push_back(id.into());
+    }
+
+    /// Tells whether a page is one that is still to be completed, and takes it for complete.
+    pub(crate) fn complete_page(&self, id: &str) -> bool {
+        let mut pages = lock(&self.pages);
+        let before = pages.len();
+        pages.retain(|page| **page != *id);
+        pages.len() < before
+    }
+
     pub(crate) fn sender<'a>(&'a self, version: &'a str) -> Sender<'a> {
         Sender {
             version,
@@ -122,11 +152,32 @@ impl Session {
 
     /// The connection below, for what this layer has no words for. Requests made through it carry
     /// nothing of the protocol's.
+    ///
+    /// ```
+    /// # mod demo { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/demo.rs")); }
+    /// # let server = demo::client()?;
+    /// assert!(server.peer().survived().is_empty(), "the server made no mistake");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn peer(&self) -> &Peer {
         &self.peer
     }
 
     /// The server as it presented itself; `None` in a handler that runs before it has.
+    ///
+    /// ```
+    /// # mod demo { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/demo.rs")); }
+    /// # use landline::mcp::{Options, Root};
+    /// # let (answers, requests) = demo::server();
+    /// let server = Options::new("my-tool", "1.0")
+    ///     .roots(|cx| {
+    ///         assert!(cx.presentation().is_some(), "it is known by now");
+    ///         Vec::new()
+    ///     })
+    ///     .connect(answers, requests)?;
+    /// assert!(server.presentation().is_some());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn presentation(&self) -> Option<&Server> {
         self.core.server.get()
     }
@@ -173,10 +224,11 @@ impl Session {
     pub(crate) fn call(
         &self,
         method: &str,
-        params: Params,
-        options: CallOptions<'_>,
+        mut params: Params,
+        mut options: CallOptions<'_>,
     ) -> Result<Box<RawValue>> {
         let era = self.opened(method)?.era();
+        params.meta.add(std::mem::take(&mut options.meta));
         let limits = self
             .core
             .options
@@ -201,9 +253,10 @@ impl Session {
             watch: self.peer.stopwatch(),
             options,
             inputs: Inputs::default(),
+            rounds: 0,
         };
         match era {
-            Era::Legacy => Ok(exchange.legacy()?),
+            Era::Legacy => exchange.legacy(),
             Era::Modern => exchange.modern(),
         }
     }
@@ -232,23 +285,24 @@ struct Exchange<'a, 'o> {
     idle: Duration,
     watch: Stopwatch,
     inputs: Inputs,
+    /// How often it was answered.
+    rounds: u32,
 }
 
 impl Exchange<'_, '_> {
-    fn legacy(mut self) -> crate::Result<Box<RawValue>> {
-        self.send(None)
+    fn legacy(mut self) -> Result<Box<RawValue>> {
+        let result = self.send(None).map_err(Error::Call);
+        let pages = result.as_ref().err().and_then(Error::url_elicitations);
+        for page in pages.iter().flatten() {
+            self.session.core.expect_page(page);
+        }
+        result
     }
 
     fn modern(mut self) -> Result<Box<RawValue>> {
         let core = self.session.core.clone();
-        let limit = core.options.rounds;
         let mut version = lock(&core.version).spoken.clone();
-        let mut rounds = 0;
         loop {
-            if rounds == limit {
-                let method = self.method.into();
-                return Err(Error::TooManyRounds { method, rounds });
-            }
             let result = match self.send(Some(&version)) {
                 Ok(result) => result,
                 Err(error) => {
@@ -256,18 +310,68 @@ impl Exchange<'_, '_> {
                     continue;
                 }
             };
-            rounds += 1;
+            self.rounds += 1;
             match result_type(&result).as_deref() {
                 None | Some("complete") => return Ok(result),
-                Some("input_required") => {
-                    self.inputs = inputs::gather(self.session, self.method, &result)?;
-                    self.pause(rounds);
+                // Nobody is asked for a round that will not be sent.
+                Some("input_required") if self.rounds >= core.options.rounds => {
+                    return Err(Error::TooManyRounds {
+                        method: self.method.into(),
+                        rounds: self.rounds,
+                    });
                 }
+                Some("input_required") => self.answer(&result)?,
                 Some(other) => {
                     return Err(Error::invalid(self.method, Fault::ResultType(other.into())));
                 }
             }
         }
+    }
+
+    /// Answers what a result asks for, so that the next sending carries it. No request is in flight
+    /// meanwhile, so that the limits of the call are looked at here.
+    fn answer(&mut self, result: &RawValue) -> Result<()> {
+        let cx = Context::of_call(self.session, self.options.cancel.as_ref());
+        self.inputs = inputs::gather(&cx, self.method, result, || self.go_on())?;
+        // A round that says nothing new waits a little, so that no server is asked in a circle.
+        if self.inputs.responses.as_ref().is_none_or(Vec::is_empty) {
+            std::thread::sleep(
+                self.left()
+                    .min(FIRST_PAUSE * self.rounds.min(LONGEST_PAUSE)),
+            );
+        }
+        self.go_on()
+    }
+
+    /// Ends a call between two rounds: one that is cancelled, out of time, or without a connection.
+    fn go_on(&self) -> Result<()> {
+        let method = || self.method.into();
+        if self
+            .options
+            .cancel
+            .as_ref()
+            .is_some_and(CancelToken::is_cancelled)
+        {
+            return Err(Error::Call(crate::Error::Cancelled {
+                method: method(),
+                delivery: Delivery::Answered,
+            }));
+        }
+        if let Some(why) = self.session.peer.closed() {
+            return Err(Error::Call(crate::Error::Closed {
+                method: method(),
+                delivery: Delivery::Answered,
+                why,
+            }));
+        }
+        if self.left().is_zero() {
+            return Err(Error::OutOfTime {
+                method: method(),
+                after: self.total,
+                rounds: self.rounds,
+            });
+        }
+        Ok(())
     }
 
     /// Sends the request and waits for its result.
@@ -288,7 +392,8 @@ impl Exchange<'_, '_> {
                 inputs: &self.inputs,
                 sender: version.map(|version| core.sender(version)),
                 progress_token: wants_progress.then_some(id),
-            })?;
+            })
+            .map_err(|error| self.whole(error))?;
         loop {
             match call.next() {
                 Update::Ended => break,
@@ -313,12 +418,23 @@ impl Exchange<'_, '_> {
         self.total.saturating_sub(self.watch.elapsed())
     }
 
-    /// Tells of the limit of the whole call, and not of what was left of it for the last sending.
+    /// Tells of the whole call, and not of its last sending alone: of its limit, and of what the
+    /// server has seen of it in the rounds before.
     fn whole(&self, mut error: crate::Error) -> crate::Error {
-        if let crate::Error::Timeout { detail, .. } = &mut error {
-            if detail.limit == Limit::Total {
-                detail.after = self.total;
+        let delivery = match &mut error {
+            crate::Error::Timeout { detail, .. } => {
+                if detail.limit == Limit::Total {
+                    detail.after = self.total;
+                }
+                &mut detail.delivery
             }
+            crate::Error::Cancelled { delivery, .. } | crate::Error::Closed { delivery, .. } => {
+                delivery
+            }
+            _ => return error,
+        };
+        if self.rounds > 0 && *delivery == Delivery::NotSent {
+            *delivery = Delivery::Answered;
         }
         error
     }
@@ -340,13 +456,6 @@ impl Exchange<'_, '_> {
             ours: self.session.core.options.modern.clone(),
         })
     }
-
-    /// Waits a little before a round that says nothing new, so that no server is asked in a circle.
-    fn pause(&self, rounds: u32) {
-        if self.inputs.responses.is_none() {
-            std::thread::sleep(self.left().min(FIRST_PAUSE * rounds.min(LONGEST_PAUSE)));
-        }
-    }
 }
 
 /// The type of a result; absent is complete (revision 2026-07-28).
@@ -359,6 +468,9 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     // What these hold is whole at any time.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
+
+// Pages that a user may have open at a time, and far more.
+const MOST_PAGES: usize = 1024;
 
 // Between rounds without questions: short enough for a server that is nearly done.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);

@@ -7,8 +7,8 @@ use serde_json::value::RawValue;
 
 use crate::json::member;
 use crate::mcp::content::Content;
-use crate::mcp::list::{Item, Sealed};
-use crate::mcp::view::view;
+use crate::mcp::list::listed;
+use crate::mcp::view::{named, view};
 
 view! {
     /// A tool of the server's.
@@ -17,35 +17,17 @@ view! {
     ToolResult,
 }
 
-impl Item for Tool {}
+listed!(Tool: "tools/list", "tools", "tools", "name");
 
-impl Sealed for Tool {
-    const METHOD: &'static str = "tools/list";
-    const MEMBER: &'static str = "tools";
-    const CAPABILITY: &'static str = "tools";
-    const KEY: &'static str = "name";
-
-    fn from_raw(raw: &RawValue) -> Self {
-        Self::new(raw)
-    }
-}
+named!(Tool);
 
 impl Tool {
-    /// The name by which it is called.
-    pub fn name(&self) -> Cow<'_, str> {
-        self.text("name").unwrap_or_default()
-    }
-
     /// The name to show to people: its title, the title among its annotations, or its name.
     pub fn display_name(&self) -> Cow<'_, str> {
-        let title = self.text("title");
-        let title = title.or_else(|| crate::json::text(self.hint("title")?));
+        let title = self
+            .title()
+            .or_else(|| crate::json::text(self.hint("title")?));
         title.unwrap_or_else(|| self.name())
-    }
-
-    /// What it does.
-    pub fn description(&self) -> Option<Cow<'_, str>> {
-        self.text("description")
     }
 
     /// The schema of its arguments.

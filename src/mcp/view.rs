@@ -4,6 +4,27 @@
 //! a member when it is asked for, so that nothing is lost, and a member of an unexpected type is as
 //! good as absent; the raw text tells which. An accessor reads the value's text once.
 
+use serde_json::value::RawValue;
+
+/// A member that is there and not `null`, for where the protocol does not tell the two apart.
+pub(crate) fn present<'a>(object: &'a RawValue, name: &str) -> Option<&'a RawValue> {
+    crate::json::member(object, &[name]).filter(|raw| raw.get() != "null")
+}
+
+/// The whole number in a JSON text, which may be written as a float.
+pub(crate) fn whole(raw: &RawValue) -> Option<u64> {
+    if let Ok(number) = crate::json::decode(raw) {
+        return Some(number);
+    }
+    let number: f64 = crate::json::decode(raw).ok()?;
+    // Up to where every whole number is a float of its own.
+    let is_whole = number.fract() == 0.0 && (0.0..=MOST_EXACT).contains(&number);
+    is_whole.then_some(number as u64)
+}
+
+// 2 to the power of 53.
+const MOST_EXACT: f64 = 9_007_199_254_740_992.0;
+
 /// Declares a type that is a view of a JSON value.
 macro_rules! view {
     ($($(#[$doc:meta])+ $name:ident),+ $(,)?) => {$(
@@ -73,4 +94,27 @@ macro_rules! view {
     )+};
 }
 
+/// Gives views the accessors of what has a name.
+macro_rules! named {
+    ($($name:ident),+ $(,)?) => {$(
+        impl $name {
+            /// The name.
+            pub fn name(&self) -> std::borrow::Cow<'_, str> {
+                self.text("name").unwrap_or_default()
+            }
+
+            /// The name to show to people (revision 2025-06-18).
+            pub fn title(&self) -> Option<std::borrow::Cow<'_, str>> {
+                self.text("title")
+            }
+
+            /// What it is, or is for.
+            pub fn description(&self) -> Option<std::borrow::Cow<'_, str>> {
+                self.text("description")
+            }
+        }
+    )+};
+}
+
+pub(crate) use named;
 pub(crate) use view;

@@ -47,7 +47,7 @@ fn a_program_that_is_no_server_is_told_with_all_that_is_known() {
         "`initialize`",
         "exit code 3",
         "cannot open the database",
-        "process 1: ",
+        "the first process: ",
     ] {
         assert!(message.contains(known), "{known}: {message}");
     }

@@ -126,6 +126,29 @@ fn elsewhere<T: Send + 'static>(end: impl FnOnce() -> T + Send + 'static) -> mps
 }
 
 #[test]
+fn p02_a_reason_for_the_close_is_told_to_every_caller() {
+    let server = ready(&patient(), &peer::<&str>("serve", []));
+    let held = server.start("hold", ()).unwrap();
+    let end = server.close_because("it lies");
+    assert_eq!(
+        (end.exit, end.step),
+        (Some(Exit::Code(0)), Step::StdinClosed)
+    );
+    let later = server.request::<Value>("echo", ()).unwrap_err();
+    for error in [held.wait::<Value>().unwrap_err(), later] {
+        let why = error.closed().unwrap();
+        assert!(matches!(&why.cause, Cause::GivenUp(reason) if reason == "it lies"));
+        let words = "the connection was closed on this side: it lies";
+        assert_eq!(why.to_string(), words);
+    }
+    // The first cause is kept.
+    assert_eq!(server.close_because("it is late").exit, Some(Exit::Code(0)));
+    assert!(
+        matches!(&server.closed().unwrap().cause, Cause::GivenUp(reason) if reason == "it lies")
+    );
+}
+
+#[test]
 fn p11_a_close_that_may_wait_for_ever_for_the_end_of_stdin_sends_no_signal() {
     let scratch = Scratch::new();
     let options = Options::new().close_waits(Duration::MAX, Duration::MAX);

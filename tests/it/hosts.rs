@@ -89,10 +89,11 @@ fn p18_a_host_with_sigpipe_at_its_default_survives_a_child_that_reads_no_more() 
     let came = host("host_sigpipe", [scratch.path("gate")]);
     let text = "no answer to `echo`: the peer closed its input: Broken pipe (os error 32)";
     assert_eq!(came["deaf"], text);
-    assert_eq!(
-        came["dead"],
-        "no answer to `echo`: the process ended (signal 9)"
-    );
+    // Whether the frame was still queued when the child died is a race.
+    let dead = came["dead"].as_str().unwrap();
+    let (opening, why) = dead.split_once(": ").unwrap();
+    assert!(["no answer to `echo`", "`echo` was not sent"].contains(&opening));
+    assert_eq!(why, "the process ended (signal 9)");
 }
 
 #[test]

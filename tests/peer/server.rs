@@ -21,6 +21,7 @@ const METHODS: &[(&str, Method)] = &[
     ("echo", |server, call| {
         server.answer(call, call["params"].clone())
     }),
+    ("initialize", initialize),
     ("who", who),
     ("hold", |server, call| server.held.push(call["id"].clone())),
     ("exit", exit_now),
@@ -69,6 +70,16 @@ impl Server {
             send(&json!({"jsonrpc": "2.0", "id": id, "result": "late"}));
         }
     }
+}
+
+/// Agrees, as an MCP server does that declares nothing.
+fn initialize(server: &mut Server, call: &Value) {
+    let agreed = json!({
+        "protocolVersion": call["params"]["protocolVersion"],
+        "capabilities": {},
+        "serverInfo": {"name": "peer", "version": "1"},
+    });
+    server.answer(call, agreed);
 }
 
 /// Tells about the process: text as bytes, since it need not be UTF-8.

@@ -7,8 +7,8 @@ use serde_json::json;
 
 use super::server::{connect, presentation};
 
-/// The TypeScript SDK's (2.4.0): its answer to a probe does not bind it, so that it takes a greeting
-/// that is behind it, and is legacy from then on.
+/// The TypeScript SDK's (2.4.0): its answer to a probe does not bind it, so that it takes a
+/// greeting that is behind it, and is legacy from then on.
 #[test]
 fn a_greeting_is_waited_for_where_the_probe_was_answered_late() {
     let options = Options::new("test", "1").probe_timeout(Duration::from_millis(1));

@@ -121,3 +121,81 @@ pub fn during<T: Send>(call: impl FnOnce() -> T + Send, play: impl FnOnce()) -> 
         calling.join().unwrap()
     })
 }
+
+/// Answers a modern request with what it needs first.
+pub fn ask_back(script: &mut Script, request: &Value, needs: Value) {
+    let mut result = needs;
+    result["resultType"] = "input_required".into();
+    script.answer(request, result);
+}
+
+/// A form to fill in, as it stands among the `inputRequests` of a result, or with an envelope
+/// around it.
+pub fn form(message: &str) -> Value {
+    json!({
+        "method": "elicitation/create",
+        "params": {
+            "message": message,
+            "requestedSchema": {"type": "object", "properties": {"name": {"type": "string"}}},
+        },
+    })
+}
+
+/// A question for the client's model, in the same way.
+pub fn sampling(text: &str) -> Value {
+    let message = json!({"role": "user", "content": {"type": "text", "text": text}});
+    json!({
+        "method": "sampling/createMessage",
+        "params": {"messages": [message], "maxTokens": 10},
+    })
+}
+
+/// Sends a request of the server's: a method, and params if there are any.
+pub fn ask(script: &mut Script, id: impl Into<Value>, question: &Value) {
+    let mut request = json!({"jsonrpc": "2.0", "id": id.into(), "method": question["method"]});
+    if let Some(params) = question.get("params") {
+        request["params"] = params.clone();
+    }
+    script.send(request);
+}
+
+/// A call with all that was written before it, and after what was read before it: a fence for
+/// everything that the connection does by itself.
+pub fn fence(client: &Client, script: &mut Script) -> Vec<Value> {
+    script.fence(client.connection())
+}
+
+/// Sends one request of the server's and gives the answer.
+pub fn answer(script: &mut Script, question: &Value) -> Value {
+    ask(script, "q", question);
+    let answer = script.recv();
+    assert_eq!(answer["id"], "q", "{answer}");
+    answer
+}
+
+/// Connects to a server of this revision and has it ask this.
+pub fn answer_in(options: &Options, revision: &str, question: &Value) -> Value {
+    let (client, mut script) = legacy(options, revision, json!({}));
+    let answer = answer(&mut script, question);
+    let more = fence(&client, &mut script);
+    assert_eq!(more, Vec::<Value>::new(), "one answer, and no more");
+    // First the server's side, or the client's drop would wait for it.
+    drop(script);
+    answer
+}
+
+/// The code of a refusal.
+pub fn code(answer: &Value) -> i64 {
+    assert_eq!(answer.get("result"), None, "{answer}");
+    answer["error"]["code"].as_i64().unwrap()
+}
+
+/// A question with these members added to its params.
+pub fn with(mut question: Value, members: Value) -> Value {
+    let params = question["params"].as_object_mut().unwrap();
+    params.extend(members.as_object().unwrap().clone());
+    question
+}
+
+/// The revisions of the legacy era.
+pub const LEGACY: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
