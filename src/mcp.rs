@@ -60,6 +60,8 @@ mod revision;
 
 mod view;
 
+mod fault;
+
 mod meta;
 mod params;
 mod progress;
@@ -105,9 +107,8 @@ pub use client::Client;
 pub use complete::{Completion, Reference};
 pub use content::{Block, Content};
 pub use elicit::{Elicited, FormRequest, UrlRequest};
-pub use error::{
-    Attempt, ConnectError, ConnectFailure, ConnectPhase, Error, Fault, Reason, Result,
-};
+pub use error::{Attempt, ConnectError, ConnectFailure, ConnectPhase, Error, Reason, Result};
+pub use fault::Fault;
 pub use handlers::{Context, ListKind};
 pub use list::{CacheScope, Cursor, Item, List, Page, Stop, Unusable};
 pub use log::{LogLevel, LogMessage};

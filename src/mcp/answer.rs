@@ -6,7 +6,8 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use crate::json::{decode, member, text};
-use crate::mcp::handlers::{Context, Handlers, ListKind, Refusal};
+use crate::mcp::fault::Refusal;
+use crate::mcp::handlers::{Context, Handlers, ListKind};
 use crate::mcp::log::LogMessage;
 use crate::mcp::session::{Core, Session};
 use crate::{Closed, Handler, Notification, Peer, Request, RpcError};

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
-use crate::mcp::handlers::{Refusal, malformed};
+use crate::mcp::fault::{Refusal, malformed};
 use crate::mcp::view::view;
 
 view! {

@@ -11,6 +11,7 @@ use serde_json::value::RawValue;
 
 use crate::json::{elements, member, text};
 use crate::mcp::elicit::UrlRequest;
+use crate::mcp::fault::Fault;
 use crate::mcp::meta::MetaError;
 use crate::quote::{clean, clean_bytes, whole_words};
 use crate::{Delivery, EncodeError, Ended, RpcError, SpawnError};
@@ -108,27 +109,6 @@ pub enum Error {
         /// The method.
         method: Box<str>,
     },
-}
-
-/// What is wrong with a result.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum Fault {
-    /// It is no object.
-    #[error("it is no object")]
-    NoObject,
-    /// A member that every such result has is missing or of another type.
-    #[error("`{0}` is missing or of another type")]
-    Missing(&'static str),
-    /// Its `resultType` is none that this request can have (revision 2026-07-28).
-    #[error("it is of the type {0:?}")]
-    ResultType(Box<str>),
-    /// It asks for input without saying what, or where the protocol does not allow it.
-    #[error("it asks for input that this request cannot give")]
-    Input,
-    /// It asks for something that this client did not declare.
-    #[error("it asks for `{0}`, which this client does not declare")]
-    Undeclared(Box<str>),
 }
 
 impl Error {

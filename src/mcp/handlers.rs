@@ -12,6 +12,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use crate::mcp::elicit::{Elicited, FormRequest, UrlRequest};
+use crate::mcp::fault::Refusal;
 use crate::mcp::log::LogMessage;
 use crate::mcp::revision::Revision;
 use crate::mcp::roots::Root;
@@ -114,23 +115,6 @@ impl fmt::Debug for Handlers {
         ];
         let names = installed.iter().filter(|(_, is)| *is).map(|(name, _)| name);
         f.debug_set().entries(names).finish()
-    }
-}
-
-/// Why a question of the server's is not put to a handler.
-#[derive(Debug)]
-pub(crate) enum Refusal {
-    /// Nothing is installed for it, so that the server should not have asked: the refusal.
-    Undeclared(RpcError),
-    /// It is not what the protocol says: the refusal.
-    Malformed(RpcError),
-}
-
-impl Refusal {
-    pub(crate) fn into_error(self) -> RpcError {
-        match self {
-            Refusal::Undeclared(error) | Refusal::Malformed(error) => error,
-        }
     }
 }
 
@@ -260,9 +244,4 @@ impl Handlers {
 fn undeclared(what: &str) -> Refusal {
     let words = format!("{what} not supported");
     Refusal::Undeclared(RpcError::new(RpcError::METHOD_NOT_FOUND, words))
-}
-
-/// A question whose params are not what the protocol says.
-pub(crate) fn malformed(words: impl Into<String>) -> Refusal {
-    Refusal::Malformed(RpcError::new(RpcError::INVALID_PARAMS, words))
 }

@@ -13,8 +13,9 @@ use serde_json::value::RawValue;
 
 use crate::RpcError;
 use crate::json::{entries, member, text};
-use crate::mcp::error::{Error, Fault, Result};
-use crate::mcp::handlers::{Context, Question, Refusal};
+use crate::mcp::error::{Error, Result};
+use crate::mcp::fault::{Fault, Refusal};
+use crate::mcp::handlers::{Context, Question};
 use crate::mcp::params::Inputs;
 use crate::mcp::revision::Revision;
 

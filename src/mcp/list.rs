@@ -10,7 +10,7 @@ use std::vec;
 use serde_json::value::RawValue;
 
 use crate::json::{elements, member, text};
-use crate::mcp::error::Fault;
+use crate::mcp::fault::Fault;
 use crate::mcp::view::{present, whole};
 
 /// What stands in a list of a server: a tool, a resource, a template, or a prompt.

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use crate::RpcError;
 use crate::json::{elements, text};
 use crate::mcp::content::Content;
-use crate::mcp::handlers::{Refusal, malformed};
+use crate::mcp::fault::{Refusal, malformed};
 use crate::mcp::revision::Revision;
 use crate::mcp::tools::Tool;
 use crate::mcp::view::{present, view, whole};
