@@ -92,6 +92,8 @@ mod call;
 mod client;
 mod session;
 
+mod exchange;
+
 mod calls;
 
 mod keep_alive;

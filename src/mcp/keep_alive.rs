@@ -2,39 +2,15 @@
 //! one that gives none is ended.
 //!
 //! Takes a [`Session`] and gives a thread of its own, only where one is wanted. The thread does not
-//! keep the connection open: it ends with it, at once, as [`Core::over`](Over) tells.
+//! keep the connection open: it ends with it, at once, as `Core::over` tells.
 
 use std::io;
-use std::sync::{Condvar, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
 use crate::mcp::call::CallOptions;
 use crate::mcp::params::Params;
-use crate::mcp::session::{Session, lock};
-
-/// Word of the end of a connection.
-#[derive(Debug, Default)]
-pub(crate) struct Over {
-    is_over: Mutex<bool>,
-    told: Condvar,
-}
-
-impl Over {
-    pub(crate) fn tell(&self) {
-        *lock(&self.is_over) = true;
-        self.told.notify_all();
-    }
-
-    /// Waits for it, for the given time at most; tells whether it has come.
-    fn wait(&self, limit: Duration) -> bool {
-        let waited = self
-            .told
-            .wait_timeout_while(lock(&self.is_over), limit, |is_over| !*is_over);
-        // What it guards is whole at any time.
-        *waited.unwrap_or_else(PoisonError::into_inner).0
-    }
-}
+use crate::mcp::session::Session;
 
 /// Starts the thread.
 pub(crate) fn start(session: Session, interval: Duration) -> io::Result<()> {

@@ -1,34 +1,25 @@
-//! [`Session`]: one call, from its params to its result, in either era.
+//! [`Session`]: what a client, its handles and its handlers share of a connection.
 //!
-//! Every call of this layer passes through [`Session::call`]. In the modern era it may be sent
-//! several times: again in another version, or with the answers to what the server asked for. The
-//! invariant: all sendings of a call share its limits, and what belongs to one call, its answers
-//! and its state, goes into no other.
+//! The server as it presented itself, the version that is spoken, the log level. A handle is cheap
+//! and names the connection without keeping it open.
 
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 
-use crate::json::{member, text};
-use crate::mcp::call::CallOptions;
+use crate::Peer;
 use crate::mcp::elicit::UrlRequest;
-use crate::mcp::error::{Error, Result, UNSUPPORTED_VERSION, supported};
-use crate::mcp::fault::Fault;
-use crate::mcp::handlers::Context;
-use crate::mcp::inputs;
-use crate::mcp::keep_alive::Over;
+use crate::mcp::error::{Error, Result};
 use crate::mcp::log::LogLevel;
 use crate::mcp::options::Options;
-use crate::mcp::params::{Body, Inputs, Params, Sender};
-use crate::mcp::progress::Progress;
+use crate::mcp::params::Sender;
 use crate::mcp::revision::{Era, Revision};
 use crate::mcp::server::Server;
-use crate::{CancelToken, Delivery, Limit, Peer, Stopwatch, Update};
 
 /// A cheap handle to an MCP connection, given to handlers; clones name the same connection.
 ///
@@ -136,6 +127,11 @@ impl Core {
         pages.len() < before
     }
 
+    /// The version that modern requests name now.
+    pub(crate) fn version(&self) -> Box<str> {
+        lock(&self.version).spoken.clone()
+    }
+
     pub(crate) fn sender<'a>(&'a self, version: &'a str) -> Sender<'a> {
         Sender {
             version,
@@ -221,49 +217,8 @@ impl Session {
         }
     }
 
-    /// Makes a call and waits for its result.
-    pub(crate) fn call(
-        &self,
-        method: &str,
-        mut params: Params,
-        mut options: CallOptions<'_>,
-    ) -> Result<Box<RawValue>> {
-        let era = self.opened(method)?.era();
-        params.meta.add(std::mem::take(&mut options.meta));
-        let limits = self
-            .core
-            .options
-            .limits
-            .get(method)
-            .copied()
-            .unwrap_or_default();
-        let total = options
-            .total
-            .or(limits.total)
-            .unwrap_or(self.core.options.total);
-        let idle = options
-            .idle
-            .or(limits.idle)
-            .unwrap_or(self.core.options.idle);
-        let exchange = Exchange {
-            session: self,
-            method,
-            params,
-            total,
-            idle,
-            watch: self.peer.stopwatch(),
-            options,
-            inputs: Inputs::default(),
-            rounds: 0,
-        };
-        match era {
-            Era::Legacy => exchange.legacy(),
-            Era::Modern => exchange.modern(),
-        }
-    }
-
     /// Chooses another version when the server has refused one. `None`: there is none left.
-    fn other_version(&self, refused: &str, theirs: &[String]) -> Option<Box<str>> {
+    pub(crate) fn other_version(&self, refused: &str, theirs: &[String]) -> Option<Box<str>> {
         let mut version = lock(&self.core.version);
         if !version.refused.iter().any(|known| **known == *refused) {
             version.refused.push(refused.into());
@@ -276,203 +231,33 @@ impl Session {
     }
 }
 
-/// A call on its way: sent once, or several times.
-struct Exchange<'a, 'o> {
-    session: &'a Session,
-    method: &'a str,
-    params: Params,
-    options: CallOptions<'o>,
-    total: Duration,
-    idle: Duration,
-    watch: Stopwatch,
-    inputs: Inputs,
-    /// How often it was answered.
-    rounds: u32,
+/// Word of the end of a connection.
+#[derive(Debug, Default)]
+pub(crate) struct Over {
+    is_over: Mutex<bool>,
+    told: Condvar,
 }
 
-impl Exchange<'_, '_> {
-    fn legacy(mut self) -> Result<Box<RawValue>> {
-        let result = self.send(None).map_err(Error::Call);
-        let pages = result.as_ref().err().and_then(Error::url_elicitations);
-        for page in pages.iter().flatten() {
-            self.session.core.expect_page(page);
-        }
-        result
+impl Over {
+    pub(crate) fn tell(&self) {
+        *lock(&self.is_over) = true;
+        self.told.notify_all();
     }
 
-    fn modern(mut self) -> Result<Box<RawValue>> {
-        let core = self.session.core.clone();
-        let mut version = lock(&core.version).spoken.clone();
-        loop {
-            let result = match self.send(Some(&version)) {
-                Ok(result) => result,
-                Err(error) => {
-                    version = self.switch(error, &version)?;
-                    continue;
-                }
-            };
-            self.rounds += 1;
-            match result_type(&result).as_deref() {
-                None | Some("complete") => return Ok(result),
-                // Nobody is asked for a round that will not be sent.
-                Some("input_required") if self.rounds >= core.options.rounds => {
-                    return Err(Error::TooManyRounds {
-                        method: self.method.into(),
-                        rounds: self.rounds,
-                    });
-                }
-                Some("input_required") => self.answer(&result)?,
-                Some(other) => {
-                    return Err(Error::invalid(self.method, Fault::ResultType(other.into())));
-                }
-            }
-        }
-    }
-
-    /// Answers what a result asks for, so that the next sending carries it. No request is in flight
-    /// meanwhile, so that the limits of the call are looked at here.
-    fn answer(&mut self, result: &RawValue) -> Result<()> {
-        let cx = Context::of_call(self.session, self.options.cancel.as_ref());
-        self.inputs = inputs::gather(&cx, self.method, result, || self.go_on())?;
-        // A round that says nothing new waits a little, so that no server is asked in a circle.
-        if self.inputs.responses.as_ref().is_none_or(Vec::is_empty) {
-            std::thread::sleep(
-                self.left()
-                    .min(FIRST_PAUSE * self.rounds.min(LONGEST_PAUSE)),
-            );
-        }
-        self.go_on()
-    }
-
-    /// Ends a call between two rounds: one that is cancelled, out of time, or without a connection.
-    fn go_on(&self) -> Result<()> {
-        let method = || self.method.into();
-        if self
-            .options
-            .cancel
-            .as_ref()
-            .is_some_and(CancelToken::is_cancelled)
-        {
-            return Err(Error::Call(crate::Error::Cancelled {
-                method: method(),
-                delivery: Delivery::Answered,
-            }));
-        }
-        if let Some(why) = self.session.peer.closed() {
-            return Err(Error::Call(crate::Error::Closed {
-                method: method(),
-                delivery: Delivery::Answered,
-                why,
-            }));
-        }
-        if self.left().is_zero() {
-            return Err(Error::OutOfTime {
-                method: method(),
-                after: self.total,
-                rounds: self.rounds,
-            });
-        }
-        Ok(())
-    }
-
-    /// Sends the request and waits for its result.
-    fn send(&mut self, version: Option<&str>) -> crate::Result<Box<RawValue>> {
-        let core = &self.session.core;
-        let wants_progress = self.options.progress.is_some() || self.idle != Duration::MAX;
-        let mut options = crate::CallOptions::new()
-            .timeout(self.left())
-            .idle(self.idle);
-        if let Some(token) = &self.options.cancel {
-            options = options.cancel_token(token);
-        }
-        let mut call = self
-            .session
-            .peer
-            .start_with(self.method, &options, |id| Body {
-                params: &self.params,
-                inputs: &self.inputs,
-                sender: version.map(|version| core.sender(version)),
-                progress_token: wants_progress.then_some(id),
-            })
-            .map_err(|error| self.whole(error))?;
-        loop {
-            match call.next() {
-                Update::Ended => break,
-                Update::Notification(update) => {
-                    if let (Some(progress), Some(params)) =
-                        (&mut self.options.progress, update.params())
-                    {
-                        progress(&Progress::new(params));
-                    }
-                }
-                Update::Lost(_) => {}
-            }
-        }
-        call.wait().map_err(|error| self.whole(error))
-    }
-
-    /// What is left of the total limit.
-    fn left(&self) -> Duration {
-        if self.total == Duration::MAX {
-            return self.total;
-        }
-        self.total.saturating_sub(self.watch.elapsed())
-    }
-
-    /// Tells of the whole call, and not of its last sending alone: of its limit, and of what the
-    /// server has seen of it in the rounds before.
-    fn whole(&self, mut error: crate::Error) -> crate::Error {
-        let delivery = match &mut error {
-            crate::Error::Timeout { detail, .. } => {
-                if detail.limit == Limit::Total {
-                    detail.after = self.total;
-                }
-                &mut detail.delivery
-            }
-            crate::Error::Cancelled { delivery, .. } | crate::Error::Closed { delivery, .. } => {
-                delivery
-            }
-            _ => return error,
-        };
-        if self.rounds > 0 && *delivery == Delivery::NotSent {
-            *delivery = Delivery::Answered;
-        }
-        error
-    }
-
-    /// Where the server refused the version, another one that both speak; any other error ends the
-    /// call.
-    fn switch(&self, error: crate::Error, version: &str) -> Result<Box<str>> {
-        let theirs = error
-            .rpc()
-            .filter(|rpc| rpc.code == UNSUPPORTED_VERSION)
-            .and_then(supported);
-        let Some(theirs) = theirs else {
-            return Err(error.into());
-        };
-        let other = self.session.other_version(version, &theirs);
-        other.ok_or_else(|| Error::NoCommonVersion {
-            method: self.method.into(),
-            theirs,
-            ours: self.session.core.options.modern.clone(),
-        })
+    /// Waits for it, for the given time at most; tells whether it has come.
+    pub(crate) fn wait(&self, limit: Duration) -> bool {
+        let waited = self
+            .told
+            .wait_timeout_while(lock(&self.is_over), limit, |is_over| !*is_over);
+        // What it guards is whole at any time.
+        *waited.unwrap_or_else(PoisonError::into_inner).0
     }
 }
 
-/// The type of a result; absent is complete (revision 2026-07-28).
-pub(crate) fn result_type(result: &RawValue) -> Option<std::borrow::Cow<'_, str>> {
-    let raw = member(result, &["resultType"])?;
-    Some(text(raw).unwrap_or_else(|| raw.get().into()))
-}
-
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     // What these hold is whole at any time.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 // Pages that a user may have open at a time, and far more.
 const MOST_PAGES: usize = 1024;
-
-// Between rounds without questions: short enough for a server that is nearly done.
-const FIRST_PAUSE: Duration = Duration::from_millis(50);
-const LONGEST_PAUSE: u32 = 10;
