@@ -10,7 +10,10 @@
 //!     println!("{}: {}", tool.name(), tool.description().unwrap_or_default());
 //! }
 //! let now = server.call_tool("get_current_time", json!({"timezone": "UTC"}))?;
-//! println!("{}", now.all_text());
+//! match now.is_error() {
+//!     false => println!("{}", now.all_text()),
+//!     true => println!("the tool failed: {}", now.all_text()),
+//! }
 //! server.close();
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -31,6 +34,7 @@
 //! | [progress](CallOptions::progress) | yes | with message | with message | with message | with message |
 //! | batches received | no | yes | no | no | no |
 //! | [structured results](ToolResult::structured) | no | no | objects | objects | any value |
+//! | [changes told](Options::on_list_changed) | unasked | unasked | unasked | unasked | not yet: by subscription |
 //! | [cache hints](Page::ttl) | no | no | no | no | yes |
 //!
 //! "In rounds" means that the server asks inside a result, and the call goes out once more with the
@@ -40,7 +44,9 @@
 //!
 //! A [`Client`] owns the connection; a [`Session`] is a handle to it, which handlers are given too,
 //! and has the methods. Each blocks until its result, with the limits of the [`Options`] or of its
-//! [`CallOptions`]. What the server does not declare is not asked for: [`Error::NotSupported`].
+//! [`CallOptions`], and can be [cancelled](CallOptions::cancel_token) from another thread. What the
+//! server does not declare is not asked for: [`Error::NotSupported`]. A program at which somebody
+//! waits sets a shorter [`Options::connect_timeout`] than the 60 seconds that a download may take.
 //!
 //! Values are views: they keep the JSON that the server wrote and read it by accessors, so that a
 //! new or odd member loses nothing. Any value has its raw text, and decodes into a type of the

@@ -343,7 +343,7 @@ fn wrong_usage_is_explained_and_starts_nothing() {
             output.stderr
         );
         assert!(
-            output.stderr.contains("\nusage: inspect "),
+            output.stderr.ends_with("; see inspect --help\n"),
             "{words:?}: {}",
             output.stderr
         );

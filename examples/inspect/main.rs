@@ -54,7 +54,7 @@ fn main() -> ExitCode {
                 ExitCode::SUCCESS
             }
             Err(wrong) => {
-                note(format_args!("inspect: {wrong}\n\n{}", args::USAGE));
+                note(format_args!("inspect: {wrong}; see inspect --help"));
                 ExitCode::from(2)
             }
         },

@@ -330,8 +330,9 @@ impl<'a> Connecting<'a> {
         let limit = self.options.probe.min(self.left() / 2);
         match call.wait_timeout::<Box<RawValue>>(limit) {
             Ok(None) => {
-                let limit = Duration::from_millis(limit.as_millis().try_into().unwrap_or(u64::MAX));
-                line.probe = Some(format!("no answer within {limit:?}"));
+                // The first limit that it missed is the one to tell.
+                line.probe
+                    .get_or_insert_with(|| format!("no answer within {limit:.1?}"));
                 Probed::Silent(call)
             }
             Ok(Some(result)) => self.discovered(line, result),

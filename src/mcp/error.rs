@@ -14,7 +14,7 @@ use crate::mcp::elicit::UrlRequest;
 use crate::mcp::fault::Fault;
 use crate::mcp::meta::MetaError;
 use crate::quote::{clean, clean_bytes, whole_words};
-use crate::{Delivery, EncodeError, Ended, RpcError, SpawnError};
+use crate::{Delivery, EncodeError, Ended, RpcError, SpawnError, Timeout};
 
 /// A `Result` with this module's [`Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -202,6 +202,25 @@ impl Error {
 }
 
 /// Why there is no client.
+///
+/// Its text says everything that is known; a program that has its own words for it asks further.
+///
+/// ```
+/// use landline::ChildSpec;
+/// use landline::mcp::{ConnectError, Options, Reason};
+///
+/// let no_server = ChildSpec::from_argv(["sh", "-c", "echo 'the database is locked' >&2; exit 3"])?;
+/// match Options::new("my-tool", "1.0").spawn(&no_server) {
+///     Ok(_) => println!("connected"),
+///     Err(ConnectError::Spawn(error)) => println!("install it first: {error}"),
+///     Err(error) => {
+///         assert!(error.to_string().contains("the database is locked"));
+///         let failure = error.failure().unwrap();
+///         assert!(matches!(&failure.reason, Reason::Call(error) if error.is_closed()));
+///     }
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConnectError {
@@ -278,7 +297,6 @@ pub enum Reason {
 }
 
 /// One process that was started and talked to.
-#[derive(Debug)]
 #[non_exhaustive]
 pub struct Attempt {
     /// What became of the probe; `None` where there was none.
@@ -291,6 +309,31 @@ pub struct Attempt {
     pub stderr_tail: Vec<u8>,
     /// The first lines of its stdout that were no messages.
     pub stray_lines: Vec<String>,
+}
+
+/// Shows stderr as text, and only its end: a `main` that returns an error prints this.
+impl fmt::Debug for Attempt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Attempt")
+            .field("probe", &self.probe)
+            .field("handshake", &self.handshake)
+            .field("ended", &self.ended)
+            .field("stderr_tail", &self.stderr())
+            .field("stray_lines", &self.stray_lines)
+            .finish()
+    }
+}
+
+impl Attempt {
+    /// The end of its stderr as text.
+    fn stderr(&self) -> String {
+        let tail = &self.stderr_tail;
+        let (cut, end) = tail.split_at(tail.len().saturating_sub(SHOWN_STDERR));
+        match cut.last() {
+            None | Some(b'\n') => clean_bytes(end),
+            Some(_) => clean_bytes(whole_words(end)),
+        }
+    }
 }
 
 impl ConnectFailure {
@@ -306,6 +349,7 @@ impl ConnectFailure {
 impl fmt::Display for ConnectFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.reason {
+            Reason::Call(crate::Error::Timeout { detail, .. }) => self.write_timeout(f, detail)?,
             Reason::Call(error) => write!(f, "cannot connect: {error}")?,
             Reason::NoCommonVersion => f.write_str("cannot connect: there is no common version")?,
             Reason::Missing(name) => {
@@ -342,7 +386,14 @@ impl fmt::Display for ConnectFailure {
             write!(f, "; the first process: {}", first.ended)?;
             write_step(f, ConnectPhase::Probe, first.probe.as_deref())?;
             write_step(f, ConnectPhase::Handshake, first.handshake.as_deref())?;
-            write_quotes(f, first)?;
+            // Both have usually said the same; once is enough.
+            let last = self
+                .attempts
+                .last()
+                .filter(|last| !std::ptr::eq(*last, first));
+            if last.is_none_or(|last| last.stderr_tail != first.stderr_tail) {
+                write_quotes(f, first)?;
+            }
         }
         Ok(())
     }
@@ -355,10 +406,23 @@ impl ConnectFailure {
             write_step(f, ConnectPhase::Probe, last.probe.as_deref())?;
         }
         match &self.reason {
-            // The end of a connection and a time limit quote the server themselves.
-            Reason::Call(error) | Reason::NotModern(Some(error)) if error.rpc().is_none() => Ok(()),
+            // The end of a connection quotes the server itself.
+            Reason::Call(error) | Reason::NotModern(Some(error)) if error.is_closed() => Ok(()),
             _ => write_quotes(f, last),
         }
+    }
+
+    /// Writes that the limit of connecting ran out, and in which step.
+    fn write_timeout(&self, f: &mut fmt::Formatter<'_>, detail: &Timeout) -> fmt::Result {
+        write!(f, "cannot connect within {:?}: ", detail.after)?;
+        match detail.delivery {
+            Delivery::NotSent => write!(f, "{} was not sent", self.phase)?,
+            _ => write!(f, "no answer to {}", self.phase)?,
+        }
+        if !detail.heard {
+            f.write_str("; it runs and has sent no message: perhaps it is no MCP server")?;
+        }
+        Ok(())
     }
 }
 
@@ -370,13 +434,7 @@ fn write_step(f: &mut fmt::Formatter<'_>, step: ConnectPhase, said: Option<&str>
 }
 
 fn write_quotes(f: &mut fmt::Formatter<'_>, attempt: &Attempt) -> fmt::Result {
-    let tail = &attempt.stderr_tail;
-    let (cut, end) = tail.split_at(tail.len().saturating_sub(SHOWN_STDERR));
-    let end = match cut.last() {
-        None | Some(b'\n') => end,
-        Some(_) => whole_words(end),
-    };
-    let stderr = clean_bytes(end);
+    let stderr = attempt.stderr();
     if !stderr.trim().is_empty() {
         write!(f, "; stderr: {}", stderr.trim())?;
     }

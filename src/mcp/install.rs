@@ -187,7 +187,8 @@ impl Options {
         self
     }
 
-    /// Learns that a resource has changed: its URI, or that of a part of one subscribed to.
+    /// Learns that a resource has changed: its URI, or that of a part of one subscribed to. In the
+    /// legacy era a [`request`](crate::mcp::Session::request) of `resources/subscribe` subscribes.
     ///
     /// ```
     /// # mod demo { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/demo.rs")); }

@@ -96,7 +96,8 @@ impl ToolResult {
         self.member("structuredContent")
     }
 
-    /// Decodes the structured result into a type of the caller's own; an absent one as `null`.
+    /// Decodes the structured result into a type of the caller's own; an absent one, such as that
+    /// of a tool that [failed](Self::is_error), as `null`.
     ///
     /// # Errors
     ///

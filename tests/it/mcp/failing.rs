@@ -228,7 +228,7 @@ fn the_limit_of_connecting_ends_all_of_it_and_names_the_step() {
         };
         assert!(attempt.ended.exit.is_some(), "it is closed: {attempt:?}");
         let text = error.to_string();
-        let begin = format!("cannot connect: no answer to {phase} within 200ms;");
+        let begin = format!("cannot connect within 200ms: no answer to {phase};");
         assert!(text.starts_with(&begin), "{text}");
     }
 }
@@ -245,8 +245,8 @@ fn the_limit_of_connecting_counts_from_the_start_and_not_from_the_probes_end() {
     assert_eq!(failure(&error).phase, ConnectPhase::Handshake);
     assert_eq!(
         error.to_string(),
-        "cannot connect: no answer to `initialize` within 2s; the peer runs and has sent no \
-         message yet, perhaps it expects another framing; `server/discover`: no answer within 20ms"
+        "cannot connect within 2s: no answer to `initialize`; it runs and has sent no message: \
+         perhaps it is no MCP server; `server/discover`: no answer within 20.0ms"
     );
 }
 

@@ -295,8 +295,8 @@ fn c028_a_greeting_is_not_cancelled() {
     let error = refusal(&options, |script| drop(initialize(script)));
     assert_eq!(
         error.to_string(),
-        "cannot connect: no answer to `initialize` within 100ms; the peer runs and has sent no \
-         message yet, perhaps it expects another framing"
+        "cannot connect within 100ms: no answer to `initialize`; it runs and has sent no message: \
+         perhaps it is no MCP server"
     );
 }
 
