@@ -100,6 +100,8 @@ mod session;
 
 mod exchange;
 
+mod listing;
+
 mod calls;
 
 mod keep_alive;

@@ -9,6 +9,7 @@ use crate::json::{decode, member, text};
 use crate::mcp::fault::Refusal;
 use crate::mcp::handlers::{Context, Handlers, ListKind};
 use crate::mcp::log::LogMessage;
+use crate::mcp::revision::Revision;
 use crate::mcp::session::{Core, Session};
 use crate::{Closed, Handler, Notification, Peer, Request, RpcError};
 
@@ -71,7 +72,8 @@ impl Handler for Answers {
             .map_err(Refusal::into_error)?
             .answer(&cx, self.0.revision())?;
         // Revision 2025-11-25: the answer belongs to the task that its question belongs to.
-        if let Some(task) = params.and_then(|params| member(params, &["_meta", RELATED_TASK])) {
+        let task = params.and_then(|params| member(params, &["_meta", RELATED_TASK]));
+        if let Some(task) = task.filter(|_| self.0.revision() == Revision::V2025_11_25) {
             if let Ok(task) = decode::<Value>(task) {
                 result["_meta"] = json!({ RELATED_TASK: task });
             }

@@ -6,14 +6,15 @@
 
 use serde_core::Serialize;
 use serde_core::de::DeserializeOwned;
-use serde_json::value::RawValue;
+use serde_json::json;
 
+use crate::AnswerFault;
 use crate::json::decode;
 use crate::mcp::call::CallOptions;
 use crate::mcp::complete::{Completion, Reference};
 use crate::mcp::error::{Error, Result};
 use crate::mcp::fault::Fault;
-use crate::mcp::list::{Cursor, Item, List, Page, Stop};
+use crate::mcp::list::{Cursor, List, Page};
 use crate::mcp::log::LogLevel;
 use crate::mcp::params::Params;
 use crate::mcp::prompts::{Prompt, PromptResult};
@@ -21,7 +22,6 @@ use crate::mcp::resources::{ReadResult, Resource, ResourceTemplate};
 use crate::mcp::revision::Era;
 use crate::mcp::session::Session;
 use crate::mcp::tools::{Tool, ToolResult};
-use crate::{AnswerFault, RpcError};
 
 impl Session {
     // Tools.
@@ -61,7 +61,7 @@ impl Session {
     ///
     /// As [`tools`](Self::tools).
     pub fn tools_page(&self, at: Option<&Cursor>) -> Result<Page<Tool>> {
-        self.page(at)
+        self.page(at, CallOptions::new())
     }
 
     /// Calls a tool. Arguments are an object; `()` is none.
@@ -113,11 +113,10 @@ impl Session {
     ) -> Result<ToolResult> {
         const METHOD: &str = "tools/call";
         self.gate(METHOD, "tools")?;
-        let params = Params::new().with("name", name);
-        let params = params.and_then(|params| params.with_some("arguments", &arguments));
-        let params = params.map_err(|error| Error::encode(METHOD, error))?;
+        let params = Params::of(METHOD).with("name", name)?;
+        let params = params.with_arguments(&arguments)?;
         let tool = options.expect.take();
-        let result = ToolResult::from_box(self.call(METHOD, params, options)?);
+        let result = ToolResult::from_box(self.call(params, options)?);
         let usable = result.structured().is_some() || result.member("content").is_some();
         if !usable {
             return Err(Error::invalid(METHOD, Fault::Missing("content")));
@@ -183,7 +182,7 @@ impl Session {
     ///
     /// As [`tools`](Self::tools).
     pub fn resources_page(&self, at: Option<&Cursor>) -> Result<Page<Resource>> {
-        self.page(at)
+        self.page(at, CallOptions::new())
     }
 
     /// Lists the resource templates, all pages of them.
@@ -217,7 +216,7 @@ impl Session {
     ///
     /// As [`tools`](Self::tools).
     pub fn resource_templates_page(&self, at: Option<&Cursor>) -> Result<Page<ResourceTemplate>> {
-        self.page(at)
+        self.page(at, CallOptions::new())
     }
 
     /// Reads a resource.
@@ -256,9 +255,8 @@ impl Session {
     pub fn read_resource_with(&self, uri: &str, options: CallOptions<'_>) -> Result<ReadResult> {
         const METHOD: &str = "resources/read";
         self.gate(METHOD, "resources")?;
-        let params = Params::new().with("uri", uri);
-        let params = params.map_err(|error| Error::encode(METHOD, error))?;
-        let result = ReadResult::from_box(self.call(METHOD, params, options)?);
+        let params = Params::of(METHOD).with("uri", uri)?;
+        let result = ReadResult::from_box(self.call(params, options)?);
         if !result
             .member("contents")
             .is_some_and(|raw| raw.get().starts_with('['))
@@ -302,7 +300,7 @@ impl Session {
     ///
     /// As [`tools`](Self::tools).
     pub fn prompts_page(&self, at: Option<&Cursor>) -> Result<Page<Prompt>> {
-        self.page(at)
+        self.page(at, CallOptions::new())
     }
 
     /// Gets a prompt. Arguments are an object of strings; `()` is none.
@@ -350,10 +348,9 @@ impl Session {
     ) -> Result<PromptResult> {
         const METHOD: &str = "prompts/get";
         self.gate(METHOD, "prompts")?;
-        let params = Params::new().with("name", name);
-        let params = params.and_then(|params| params.with_some("arguments", &arguments));
-        let params = params.map_err(|error| Error::encode(METHOD, error))?;
-        let result = PromptResult::from_box(self.call(METHOD, params, options)?);
+        let params = Params::of(METHOD).with("name", name)?;
+        let params = params.with_texts(&arguments)?;
+        let result = PromptResult::from_box(self.call(params, options)?);
         if !result
             .member("messages")
             .is_some_and(|raw| raw.get().starts_with('['))
@@ -395,22 +392,17 @@ impl Session {
         if revision.declares_completions() {
             self.gate(METHOD, "completions")?;
         }
-        let params = Params::new().with("ref", of).and_then(|params| {
-            params.with(
-                "argument",
-                &serde_json::json!({"name": argument, "value": value}),
-            )
-        });
-        let params = params.and_then(|params| {
-            let known =
-                serde_json::value::to_raw_value(&context).map_err(crate::EncodeError::Serialize)?;
-            if known.get() == "null" || !revision.has_completion_context() {
-                return Ok(params);
+        let known = Params::of(METHOD).with_texts(&context)?;
+        let params = Params::of(METHOD)
+            .with("ref", of)?
+            .with("argument", &json!({"name": argument, "value": value}))?;
+        let params = match known.arguments() {
+            Some(known) if revision.has_completion_context() => {
+                params.with("context", &json!({ "arguments": known }))?
             }
-            params.with("context", &serde_json::json!({"arguments": known}))
-        });
-        let params = params.map_err(|error| Error::encode(METHOD, error))?;
-        let result = self.call(METHOD, params, CallOptions::new())?;
+            _ => params,
+        };
+        let result = self.call(params, CallOptions::new())?;
         Completion::read(&result)
             .ok_or_else(|| Error::invalid(METHOD, Fault::Missing("completion.values")))
     }
@@ -430,8 +422,7 @@ impl Session {
     pub fn ping(&self) -> Result<()> {
         const METHOD: &str = "ping";
         self.legacy_only(METHOD)?;
-        self.call(METHOD, Params::new(), CallOptions::new())
-            .map(drop)
+        self.call(Params::of(METHOD), CallOptions::new()).map(drop)
     }
 
     /// Sets from which level on the server sends log messages. In the legacy era it asks the server
@@ -456,9 +447,8 @@ impl Session {
             self.set_modern_log_level(Some(level));
             return Ok(());
         }
-        let params = Params::new().with("level", level.as_str());
-        let params = params.map_err(|error| Error::encode(METHOD, error))?;
-        self.call(METHOD, params, CallOptions::new()).map(drop)
+        let params = Params::of(METHOD).with("level", level.as_str())?;
+        self.call(params, CallOptions::new()).map(drop)
     }
 
     /// Tells the server that the roots have changed. Does nothing in the modern era, whose servers
@@ -530,64 +520,12 @@ impl Session {
         params: impl Serialize,
         options: CallOptions<'_>,
     ) -> Result<R> {
-        let split = Params::split(&params).map_err(|error| Error::encode(method, error))?;
-        let mut params = split.params;
-        if let Some(meta) = split.meta {
-            params.meta.take_in(&meta)?;
-        }
-        let result = self.call(method, params, options)?;
+        let params = Params::of(method).with_all(&params)?;
+        let result = self.call(params, options)?;
         decode(&result).map_err(|error| {
             let method = method.into();
             let fault = Box::new(AnswerFault::Decode(error));
             crate::Error::Answer { method, fault }.into()
         })
-    }
-
-    // Lists.
-
-    fn list<T: Item>(&self) -> Result<List<T>> {
-        let mut list = List::new();
-        let mut seen: Vec<Cursor> = Vec::new();
-        for _ in 0..self.core.options.pages {
-            let page = match self.page::<T>(seen.last()) {
-                // A server may declare a list and have none: that is an empty one, and says so.
-                Err(error)
-                    if seen.is_empty()
-                        && error
-                            .rpc()
-                            .is_some_and(|rpc| rpc.code == RpcError::METHOD_NOT_FOUND) =>
-                {
-                    list.stop(Stop::NotImplemented);
-                    return Ok(list);
-                }
-                page => page?,
-            };
-            let next = page.next.clone();
-            if page.is_cut_off {
-                list.stop(Stop::UnusableCursor);
-            }
-            list.add(page);
-            match next {
-                None => return Ok(list),
-                Some(next) if seen.contains(&next) => {
-                    list.stop(Stop::RepeatedCursor);
-                    return Ok(list);
-                }
-                Some(next) => seen.push(next),
-            }
-        }
-        list.stop(Stop::PageLimit);
-        Ok(list)
-    }
-
-    fn page<T: Item>(&self, at: Option<&Cursor>) -> Result<Page<T>> {
-        self.gate(T::METHOD, T::CAPABILITY)?;
-        let params = match at {
-            None => Ok(Params::new()),
-            Some(cursor) => Params::new().with("cursor", cursor.as_str()),
-        };
-        let params = params.map_err(|error| Error::encode(T::METHOD, error))?;
-        let result: Box<RawValue> = self.call(T::METHOD, params, CallOptions::new())?;
-        Page::read(&result).map_err(|fault| Error::invalid(T::METHOD, fault))
     }
 }

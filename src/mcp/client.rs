@@ -17,13 +17,15 @@ use crate::{ChildSpec, Connection};
 pub struct Client {
     connection: Connection,
     session: Session,
+    server: Server,
 }
 
 impl Client {
-    pub(crate) fn new(connection: Connection, session: Session) -> Self {
+    pub(crate) fn new(connection: Connection, session: Session, server: Server) -> Self {
         Client {
             connection,
             session,
+            server,
         }
     }
 
@@ -88,10 +90,7 @@ impl Client {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn server(&self) -> &Server {
-        // A client is made of a session that has met its server.
-        self.session
-            .presentation()
-            .unwrap_or_else(|| unreachable!("a client has met its server"))
+        &self.server
     }
 
     /// Closes the connection and tells how it went; see [`Peer::close`](crate::Peer::close).
@@ -104,6 +103,7 @@ impl Client {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn close(&self) -> crate::Ended {
+        self.session.core.over.tell();
         self.connection.close()
     }
 }

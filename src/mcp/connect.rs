@@ -29,7 +29,7 @@ use crate::mcp::revision::{Era, Revision};
 use crate::mcp::server::Server;
 use crate::mcp::session::{Core, Session};
 use crate::quote::clean;
-use crate::{Call, CallOptions, ChildSpec, Connection, Error};
+use crate::{Call, CallOptions, ChildSpec, Connection, Error, Framing};
 
 impl Options {
     /// Starts a server and connects to it: finds its era, agrees on a version, and is ready to
@@ -98,8 +98,8 @@ struct Line {
     handshake: Option<String>,
 }
 
-/// How a step went: where and why it failed.
-type Step = Result<(), (ConnectPhase, Reason)>;
+/// How a step went: the server that was met, or where and why it failed.
+type Step = Result<Server, (ConnectPhase, Reason)>;
 
 /// What a probe has found out.
 enum Probed {
@@ -148,16 +148,18 @@ impl<'a> Connecting<'a> {
         again: bool,
     ) -> Result<Client, ConnectError> {
         let mut line = self.open(&mut open)?;
-        let outcome = match self.options.start {
+        let outcome = match self.options.start() {
             Start::Probe | Start::Modern => self.ask(&mut line),
             Start::Legacy => self.greet(&mut line, Late::Nothing),
             Start::Handshake => self.greet_or_ask(&mut line),
         };
         let outcome = match outcome {
-            // It ended on the probe, or soon after it: perhaps it would not have without.
+            // It ended on the probe, or soon after it: perhaps it would not have without. One that was
+            // remembered as legacy may have ended on the greeting.
             Err((_, Reason::Call(error)))
-                if error.is_closed() && again && self.may_greet() && !line.tried.is_empty() =>
+                if error.is_closed() && again && self.may_begin_otherwise(&line) =>
             {
+                let probed = !line.tried.is_empty();
                 self.give_up(line);
                 line = match self.open(&mut open) {
                     Ok(line) => line,
@@ -166,15 +168,19 @@ impl<'a> Connecting<'a> {
                     }
                     Err(error) => return Err(error),
                 };
-                self.greet(&mut line, Late::Nothing)
+                if probed {
+                    self.greet(&mut line, Late::Nothing)
+                } else {
+                    self.ask(&mut line)
+                }
             }
             other => other,
         };
         match outcome {
-            Ok(()) => {
+            Ok(server) => {
                 line.core.open();
                 let session = Session::new(line.connection.peer(), line.core);
-                let client = Client::new(line.connection, session);
+                let client = Client::new(line.connection, session, server);
                 if let (Era::Legacy, Some(interval)) =
                     (client.server().era(), self.options.keep_alive)
                 {
@@ -197,6 +203,7 @@ impl<'a> Connecting<'a> {
         let core = Core::new(self.options.clone());
         let options = self.options.transport.clone();
         let options = options
+            .framing(Framing::Lines)
             .dialect(probing())
             .human_timeout(self.options.human)
             .handler(Answers(core.clone()));
@@ -220,10 +227,7 @@ impl<'a> Connecting<'a> {
             probed => probed,
         };
         match probed {
-            Probed::Modern(server) => {
-                self.meet(line, server);
-                Ok(())
-            }
+            Probed::Modern(server) => Ok(self.meet(line, server)),
             Probed::Failed(reason) => Err((ConnectPhase::Probe, reason)),
             Probed::Legacy(why) if pinned => Err((ConnectPhase::Probe, Reason::NotModern(why))),
             Probed::Legacy(_) => self.greet(line, Late::Nothing),
@@ -237,10 +241,7 @@ impl<'a> Connecting<'a> {
             Err((_, Reason::Call(error))) if error.rpc().is_some() => {
                 line.connection.set_dialect(probing());
                 match self.probe(line) {
-                    Probed::Modern(server) => {
-                        self.meet(line, server);
-                        Ok(())
-                    }
+                    Probed::Modern(server) => Ok(self.meet(line, server)),
                     _ => Err((ConnectPhase::Handshake, Reason::Call(error))),
                 }
             }
@@ -248,9 +249,10 @@ impl<'a> Connecting<'a> {
         }
     }
 
-    fn meet(&self, line: &Line, server: Server) {
+    fn meet(&self, line: &Line, server: Server) -> Server {
         line.connection.set_dialect(modern());
-        line.core.meet(server);
+        line.core.meet(server.clone());
+        server
     }
 
     /// Asks with `server/discover`, in one version after the other while the server refuses them.
@@ -312,10 +314,10 @@ impl<'a> Connecting<'a> {
         // Its limit is whoever waits; a late answer is of use, and no legacy server, not yet
         // greeted, is told that it is not.
         let options = CallOptions::new().timeout(self.left()).quiet();
-        let (params, inputs) = (Params::new(), Inputs::default());
+        let (params, inputs) = (Params::of("server/discover"), Inputs::default());
         let call = line
             .connection
-            .start_with("server/discover", &options, |_| Body {
+            .start_with(params.method, &options, |_| Body {
                 params: &params,
                 inputs: &inputs,
                 sender: Some(line.core.sender(&version)),
@@ -388,7 +390,7 @@ impl<'a> Connecting<'a> {
             line.core.offer(version);
             let error = match self.initialize(line, version, &mut late) {
                 Ok(Some(result)) => match self.agree(line, result) {
-                    Ok(()) => return Ok(()),
+                    Ok(server) => return Ok(server),
                     Err(reason) => {
                         failure = reason;
                         break;
@@ -398,15 +400,14 @@ impl<'a> Connecting<'a> {
                 Err(error) => error,
             };
             line.handshake = Some(outcome(&error));
-            self.theirs = error.rpc().and_then(supported).unwrap_or_default();
+            if let Some(theirs) = error.rpc().and_then(supported) {
+                self.theirs = theirs;
+            }
             failure = Reason::Call(error);
             offered = self.named_legacy(&tried);
         }
         match self.late(line, late, &failure) {
-            Some(Probed::Modern(server)) => {
-                self.meet(line, server);
-                Ok(())
-            }
+            Some(Probed::Modern(server)) => Ok(self.meet(line, server)),
             Some(Probed::Failed(reason)) => Err((ConnectPhase::Probe, reason)),
             _ => Err((ConnectPhase::Handshake, failure)),
         }
@@ -485,7 +486,7 @@ impl<'a> Connecting<'a> {
     }
 
     /// Agrees on the version that the server answered with, and says so.
-    fn agree(&mut self, line: &mut Line, result: Box<RawValue>) -> Result<(), Reason> {
+    fn agree(&mut self, line: &mut Line, result: Box<RawValue>) -> Result<Server, Reason> {
         line.handshake = Some("answered".into());
         let Some(version) = member(&result, &["protocolVersion"]).and_then(text) else {
             return Err(Reason::Missing("protocolVersion"));
@@ -502,10 +503,12 @@ impl<'a> Connecting<'a> {
             return Err(Reason::NoCommonVersion);
         };
         line.connection.set_dialect(legacy(Some(revision)));
-        line.core.meet(Server::new(revision, &version, result));
+        let server = Server::new(revision, &version, result);
+        line.core.meet(server.clone());
         line.connection
             .notify("notifications/initialized", ())
-            .map_err(Reason::Call)
+            .map_err(Reason::Call)?;
+        Ok(server)
     }
 
     // The end of an attempt.
@@ -529,7 +532,7 @@ impl<'a> Connecting<'a> {
             .legacy
             .iter()
             .map(|revision| revision.as_str().to_owned());
-        let ours = match self.options.start {
+        let ours = match self.options.start() {
             Start::Modern => modern.collect(),
             Start::Legacy => legacy.collect(),
             Start::Probe | Start::Handshake => modern.chain(legacy).collect(),
@@ -545,7 +548,7 @@ impl<'a> Connecting<'a> {
 
     /// Whether the legacy era may be spoken.
     fn may_greet(&self) -> bool {
-        self.options.start != Start::Modern
+        self.options.start() != Start::Modern
     }
 
     /// Tells of the limit of connecting, and not of what was left of it for the last step.
@@ -554,6 +557,15 @@ impl<'a> Connecting<'a> {
             detail.after = self.options.connect;
         }
         error
+    }
+
+    /// Whether a process that ended may be started once more, to be spoken to in the other way.
+    fn may_begin_otherwise(&self, line: &Line) -> bool {
+        match self.options.start() {
+            Start::Probe => !line.tried.is_empty(),
+            Start::Handshake => true,
+            Start::Legacy | Start::Modern => false,
+        }
     }
 
     /// What is left of the limit of connecting.

@@ -2,10 +2,13 @@
 
 use std::borrow::Cow;
 
+use serde_core::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
+use crate::RpcError;
 use crate::mcp::fault::{Refusal, malformed};
+use crate::mcp::revision::{Era, Revision};
 use crate::mcp::view::view;
 
 view! {
@@ -53,9 +56,16 @@ impl UrlRequest {
         self.text("elicitationId")
     }
 
-    pub(crate) fn check(&self) -> Result<(), Refusal> {
+    pub(crate) fn check(&self, revision: Revision) -> Result<(), Refusal> {
+        if self.text("message").is_none() {
+            return Err(malformed("`message` is no string"));
+        }
         if self.text("url").is_none() {
             return Err(malformed("`url` is no string"));
+        }
+        // The modern era has none.
+        if revision.era() == Era::Legacy && self.elicitation_id().is_none() {
+            return Err(malformed("`elicitationId` is no string"));
         }
         Ok(())
     }
@@ -80,12 +90,42 @@ impl Elicited {
         Elicited::Accept(Map::new())
     }
 
-    pub(crate) fn into_result(self, is_form: bool) -> Value {
-        match self {
-            Elicited::Accept(content) if is_form => json!({"action": "accept", "content": content}),
-            Elicited::Accept(_) => json!({"action": "accept"}),
-            Elicited::Decline => json!({"action": "decline"}),
-            Elicited::Cancel => json!({"action": "cancel"}),
+    /// The form as filled in, from the caller's own type.
+    ///
+    /// ```
+    /// use landline::mcp::Elicited;
+    /// use serde_json::json;
+    /// let filled = Elicited::fill(&json!({"name": "Ferris", "age": 11}))?;
+    /// assert!(matches!(filled, Elicited::Accept(content) if content["age"] == 11));
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// It does not serialise to an object.
+    pub fn fill(content: &impl Serialize) -> Result<Self, serde_json::Error> {
+        let content = serde_json::to_value(content)?;
+        serde_json::from_value(content).map(Elicited::Accept)
+    }
+
+    /// The result as it goes out. A form that is no flat object of what the revision has is none.
+    pub(crate) fn into_result(self, is_form: bool, revision: Revision) -> Result<Value, RpcError> {
+        let content = match self {
+            Elicited::Accept(content) if is_form => content,
+            Elicited::Accept(_) => return Ok(json!({"action": "accept"})),
+            Elicited::Decline => return Ok(json!({"action": "decline"})),
+            Elicited::Cancel => return Ok(json!({"action": "cancel"})),
+        };
+        let is_sound = |value: &Value| match value {
+            Value::String(_) | Value::Number(_) | Value::Bool(_) => true,
+            Value::Array(chosen) => revision.has_modes() && chosen.iter().all(Value::is_string),
+            Value::Null | Value::Object(_) => false,
+        };
+        if content.values().all(is_sound) {
+            Ok(json!({"action": "accept", "content": content}))
+        } else {
+            let words = "the handler's form is no flat object of strings, numbers and booleans";
+            Err(RpcError::new(RpcError::INTERNAL_ERROR, words))
         }
     }
 }

@@ -43,6 +43,14 @@ pub enum Error {
         /// The version spoken with the server.
         version: Box<str>,
     },
+    /// The params are not what the protocol allows; nothing was sent.
+    #[error("cannot send `{method}`: {reason}")]
+    Params {
+        /// The method.
+        method: Box<str>,
+        /// What is wrong with them.
+        reason: &'static str,
+    },
     /// The params cannot carry this `_meta`; nothing was sent.
     #[error(transparent)]
     Meta(#[from] MetaError),
@@ -94,7 +102,11 @@ pub enum Error {
         ours: Vec<String>,
     },
     /// The structured result is not what the tool's output schema says, by the caller's validator.
-    #[error("the structured result of `{tool}` breaks its output schema: {reason}")]
+    #[error(
+        "the structured result of `{}` breaks its output schema: {}",
+        clean(tool),
+        clean(reason)
+    )]
     Schema {
         /// The tool.
         tool: Box<str>,
@@ -145,6 +157,7 @@ impl Error {
             Error::Call(error) => error.delivery(),
             Error::NotSupported { .. }
             | Error::NotInRevision { .. }
+            | Error::Params { .. }
             | Error::Meta(_)
             | Error::NotReady { .. } => Delivery::NotSent,
             Error::Invalid { .. }

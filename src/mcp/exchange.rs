@@ -22,36 +22,32 @@ use crate::mcp::session::Session;
 use crate::{CancelToken, Delivery, Limit, Stopwatch, Update};
 
 impl Session {
+    /// The limits of calls of a method.
+    pub(crate) fn limits(&self, method: &str) -> Allowed {
+        let options = &self.core.options;
+        let own = options.limits.get(method).copied().unwrap_or_default();
+        Allowed {
+            total: own.total.unwrap_or(options.total),
+            idle: own.idle.unwrap_or(options.idle),
+        }
+    }
+
     /// Makes a call and waits for its result.
     pub(crate) fn call(
         &self,
-        method: &str,
-        mut params: Params,
+        mut params: Params<'_>,
         mut options: CallOptions<'_>,
     ) -> Result<Box<RawValue>> {
+        let method = params.method;
         let era = self.opened(method)?.era();
         params.meta.add(std::mem::take(&mut options.meta));
-        let limits = self
-            .core
-            .options
-            .limits
-            .get(method)
-            .copied()
-            .unwrap_or_default();
-        let total = options
-            .total
-            .or(limits.total)
-            .unwrap_or(self.core.options.total);
-        let idle = options
-            .idle
-            .or(limits.idle)
-            .unwrap_or(self.core.options.idle);
+        let limits = self.limits(method);
         let exchange = Exchange {
             session: self,
             method,
             params,
-            total,
-            idle,
+            total: options.total.unwrap_or(limits.total),
+            idle: options.idle.unwrap_or(limits.idle),
             watch: self.peer().stopwatch(),
             options,
             inputs: Inputs::default(),
@@ -64,11 +60,18 @@ impl Session {
     }
 }
 
+/// The limits of one call.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Allowed {
+    pub(crate) total: Duration,
+    pub(crate) idle: Duration,
+}
+
 /// A call on its way: sent once, or several times.
 struct Exchange<'a, 'o> {
     session: &'a Session,
     method: &'a str,
-    params: Params,
+    params: Params<'a>,
     options: CallOptions<'o>,
     total: Duration,
     idle: Duration,
@@ -124,10 +127,12 @@ impl Exchange<'_, '_> {
         self.inputs = inputs::gather(&cx, self.method, result, || self.go_on())?;
         // A round that says nothing new waits a little, so that no server is asked in a circle.
         if self.inputs.responses.as_ref().is_none_or(Vec::is_empty) {
-            std::thread::sleep(
-                self.left()
-                    .min(FIRST_PAUSE * self.rounds.min(LONGEST_PAUSE)),
-            );
+            let pause = FIRST_PAUSE * self.rounds.min(LONGEST_PAUSE);
+            let watch = self.session.peer().stopwatch();
+            while watch.elapsed() < pause.min(self.left()) {
+                self.go_on()?;
+                self.session.core.over.wait(LOOK);
+            }
         }
         self.go_on()
     }
@@ -256,3 +261,6 @@ pub(crate) fn result_type(result: &RawValue) -> Option<std::borrow::Cow<'_, str>
 // Between rounds without questions: short enough for a server that is nearly done.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: u32 = 10;
+
+// How soon a cancel is seen meanwhile.
+const LOOK: Duration = Duration::from_millis(10);

@@ -1,14 +1,12 @@
 //! What can be wrong with what a server says: with a result, and with a question.
 
 use crate::RpcError;
+use crate::quote::clean;
 
 /// What is wrong with a result.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Fault {
-    /// It is no object.
-    #[error("it is no object")]
-    NoObject,
     /// A member that every such result has is missing or of another type.
     #[error("`{0}` is missing or of another type")]
     Missing(&'static str),
@@ -19,7 +17,7 @@ pub enum Fault {
     #[error("it asks for input that this request cannot give")]
     Input,
     /// It asks for something that this client did not declare.
-    #[error("it asks for `{0}`, which this client does not declare")]
+    #[error("it asks for `{}`, which this client does not declare", clean(_0))]
     Undeclared(Box<str>),
 }
 

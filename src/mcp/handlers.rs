@@ -112,6 +112,13 @@ impl fmt::Debug for Handlers {
             ("on_log", self.on_log.is_some()),
             ("on_list_changed", self.on_list_changed.is_some()),
             ("on_updated", self.on_updated.is_some()),
+            (
+                "on_elicitation_complete",
+                self.on_elicitation_complete.is_some(),
+            ),
+            ("on_notification", self.on_other.is_some()),
+            ("on_lost", self.on_lost.is_some()),
+            ("on_closed", self.on_closed.is_some()),
         ];
         let names = installed.iter().filter(|(_, is)| *is).map(|(name, _)| name);
         f.debug_set().entries(names).finish()
@@ -133,11 +140,11 @@ impl Question<'_> {
         let _stopped = (!matches!(self, Question::Roots(_))).then(|| cx.peer().stop_clocks());
         match self {
             Question::Roots(roots) => Ok(json!({ "roots": roots(cx) })),
-            Question::Form(form, ask) => Ok(form(cx, &ask).into_result(true)),
+            Question::Form(form, ask) => form(cx, &ask).into_result(true, revision),
             Question::Url(url, ask) => {
                 // Before the user is asked, as the page may be complete before he has answered.
                 cx.core.expect_page(&ask);
-                Ok(url(cx, &ask).into_result(false))
+                url(cx, &ask).into_result(false, revision)
             }
             Question::Sample(sample, ask) => sample(cx, &ask)?.into_result(revision),
         }
@@ -216,7 +223,7 @@ impl Handlers {
             }
             ("\"url\"", _, Some(url)) => {
                 let ask = UrlRequest::new(params);
-                ask.check()?;
+                ask.check(revision)?;
                 Ok(Question::Url(url, ask))
             }
             (mode, ..) => {

@@ -27,7 +27,7 @@ fn watch(session: &Session, interval: Duration) {
     let limit = limits.and_then(|limits| limits.total).unwrap_or(interval);
     while !session.core.over.wait(interval) {
         let options = CallOptions::new().timeout(limit).idle(Duration::MAX);
-        match session.call("ping", Params::new(), options) {
+        match session.call(Params::of("ping"), options) {
             Err(error) if error.is_timeout() => {
                 let peer = session.peer();
                 peer.close_because(format!(

@@ -57,6 +57,7 @@ pub struct List<T> {
     items: Vec<T>,
     unusable: Vec<Unusable>,
     stopped: Option<Stop>,
+    size: usize,
 }
 
 /// One page of a list.
@@ -74,6 +75,8 @@ pub struct Page<T> {
     pub ttl: Duration,
     /// Who may share a cached page: `public`, or `private`, which is also the default.
     pub cache_scope: CacheScope,
+    /// How many bytes its result took.
+    pub(crate) size: usize,
     /// There is a cursor, but none that could be given back.
     pub(crate) is_cut_off: bool,
 }
@@ -107,6 +110,8 @@ pub struct Unusable {
 pub enum Stop {
     /// It has more pages than the limit of pages.
     PageLimit,
+    /// It takes more bytes than the limit of lists.
+    SizeLimit,
     /// The server gave a cursor that it had given before.
     RepeatedCursor,
     /// The server gave a cursor that is no string and cannot be given back.
@@ -137,10 +142,17 @@ impl<T> List<T> {
             items: Vec::new(),
             unusable: Vec::new(),
             stopped: None,
+            size: 0,
         }
     }
 
+    /// How many bytes the results took that it was made of.
+    pub(crate) fn size(&self) -> usize {
+        self.size
+    }
+
     pub(crate) fn add(&mut self, page: Page<T>) {
+        self.size += page.size;
         self.items.extend(page.items);
         self.unusable.extend(page.unusable);
     }
@@ -202,6 +214,7 @@ impl<T: Item> Page<T> {
         let mut page = Page {
             items: Vec::with_capacity(items.len()),
             unusable: Vec::new(),
+            size: result.get().len(),
             is_cut_off: cursor.is_some() && next.is_none(),
             next: next.map(|word| Cursor(word.into_owned())),
             ttl: ttl(result),

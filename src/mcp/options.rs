@@ -31,7 +31,8 @@ use crate::mcp::revision::{Era, Revision};
 pub struct Options {
     pub(crate) client: ClientInfo,
     pub(crate) sends_client: bool,
-    pub(crate) start: Start,
+    pinned: Option<Era>,
+    remembered: Option<Era>,
     pub(crate) modern: Vec<String>,
     pub(crate) legacy: Vec<Revision>,
     pub(crate) transport: crate::Options,
@@ -44,6 +45,7 @@ pub struct Options {
     pub(crate) human: Duration,
     pub(crate) keep_alive: Option<Duration>,
     pub(crate) pages: usize,
+    pub(crate) list_size: usize,
     pub(crate) rounds: u32,
     pub(crate) gated: bool,
     pub(crate) legacy_by_name: bool,
@@ -112,7 +114,8 @@ impl Options {
                 title: None,
             },
             sends_client: true,
-            start: Start::Probe,
+            pinned: None,
+            remembered: None,
             modern: vec![Revision::V2026_07_28.as_str().into()],
             legacy: Revision::ALL
                 .into_iter()
@@ -128,6 +131,7 @@ impl Options {
             human: Duration::from_secs(600),
             keep_alive: None,
             pages: 1000,
+            list_size: 64 << 20,
             rounds: 10,
             gated: true,
             legacy_by_name: false,
@@ -188,10 +192,7 @@ impl Options {
     /// ```
     #[must_use]
     pub fn era(mut self, era: Era) -> Self {
-        self.start = match era {
-            Era::Legacy => Start::Legacy,
-            Era::Modern => Start::Modern,
-        };
+        self.pinned = Some(era);
         self
     }
 
@@ -217,7 +218,8 @@ impl Options {
     }
 
     /// Says which era the server had when it was last talked to, which saves a legacy server the
-    /// probe. Where it is wrong, the era is found all the same.
+    /// probe. Where that is wrong, and the server refuses the greeting or ends on it, the era is
+    /// found all the same; one that says nothing is waited for. A pin goes before it.
     ///
     /// ```
     /// # mod demo { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/demo.rs")); }
@@ -231,15 +233,13 @@ impl Options {
     /// ```
     #[must_use]
     pub fn remembered(mut self, era: Era) -> Self {
-        self.start = match era {
-            Era::Legacy => Start::Handshake,
-            Era::Modern => Start::Probe,
-        };
+        self.remembered = Some(era);
         self
     }
 
     /// Sets the versions of the modern era that are offered, by preference. One that is newer than
-    /// this library is spoken by the rules of the newest that it knows. The default is 2026-07-28.
+    /// this library is spoken by the rules of the newest that it knows; those of the legacy era are
+    /// left out. The default is 2026-07-28.
     ///
     /// ```
     /// # mod demo { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/demo.rs")); }
@@ -253,7 +253,11 @@ impl Options {
     /// ```
     #[must_use]
     pub fn modern_versions(mut self, versions: impl IntoIterator<Item: Into<String>>) -> Self {
-        self.modern = versions.into_iter().map(Into::into).collect();
+        let versions = versions.into_iter().map(Into::into);
+        let is_legacy = |version: &String| {
+            Revision::from_name(version).is_some_and(|known| known.era() == Era::Legacy)
+        };
+        self.modern = versions.filter(|version| !is_legacy(version)).collect();
         self
     }
 
@@ -472,6 +476,14 @@ impl Options {
         self
     }
 
+    /// Sets how many bytes of results a list may be made of before no further page is followed. The
+    /// default is 64 MiB.
+    #[must_use]
+    pub fn list_limit(mut self, bytes: usize) -> Self {
+        self.list_size = bytes;
+        self
+    }
+
     /// Sets how often a call is sent when the server asks for more each time (revision 2026-07-28).
     /// The default is 10.
     ///
@@ -491,8 +503,8 @@ impl Options {
     }
 
     /// Sets everything below the protocol: frame limit, stderr, process group, waits of the close.
-    /// Framing, dialect, handlers and the limits of calls are set by this layer, whatever stands
-    /// there.
+    /// Framing, dialect, handlers, the human limit and the limits of calls are set by this layer,
+    /// whatever stands there.
     ///
     /// ```
     /// # mod demo { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/demo.rs")); }
@@ -507,6 +519,16 @@ impl Options {
     pub fn transport(mut self, transport: crate::Options) -> Self {
         self.transport = transport;
         self
+    }
+
+    /// How connecting begins: a pin goes before what is remembered.
+    pub(crate) fn start(&self) -> Start {
+        match (self.pinned, self.remembered) {
+            (Some(Era::Legacy), _) => Start::Legacy,
+            (Some(Era::Modern), _) => Start::Modern,
+            (None, Some(Era::Legacy)) => Start::Handshake,
+            (None, _) => Start::Probe,
+        }
     }
 
     /// What the client declares, in the words of one revision.

@@ -12,18 +12,24 @@ use serde_json::value::{RawValue, to_raw_value};
 
 use crate::EncodeError;
 use crate::json::entries;
+use crate::mcp::error::{Error, Result};
 use crate::mcp::meta::Meta;
 
-/// The members of a request's params.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Params {
+/// The params of a request of one method.
+#[derive(Debug, Clone)]
+pub(crate) struct Params<'m> {
+    pub(crate) method: &'m str,
     members: Vec<(Cow<'static, str>, Box<RawValue>)>,
     pub(crate) meta: Meta,
 }
 
-impl Params {
-    pub(crate) fn new() -> Self {
-        Self::default()
+impl<'m> Params<'m> {
+    pub(crate) fn of(method: &'m str) -> Self {
+        Params {
+            method,
+            members: Vec::new(),
+            meta: Meta::new(),
+        }
     }
 
     /// Adds a member.
@@ -31,49 +37,77 @@ impl Params {
         mut self,
         name: &'static str,
         value: &(impl Serialize + ?Sized),
-    ) -> Result<Self, EncodeError> {
-        let value = to_raw_value(value).map_err(EncodeError::Serialize)?;
+    ) -> Result<Self> {
+        let value = self.raw(value)?;
         self.members.push((name.into(), value));
         Ok(self)
     }
 
-    /// Adds a member unless it serialises to null.
-    pub(crate) fn with_some(
-        mut self,
-        name: &'static str,
-        value: &(impl Serialize + ?Sized),
-    ) -> Result<Self, EncodeError> {
-        let value = to_raw_value(value).map_err(EncodeError::Serialize)?;
-        if value.get() != "null" {
-            self.members.push((name.into(), value));
+    /// Adds the caller's arguments: an object, or nothing.
+    pub(crate) fn with_arguments(mut self, arguments: &impl Serialize) -> Result<Self> {
+        let value = self.raw(arguments)?;
+        match value.get().as_bytes() {
+            b"null" => {}
+            [b'{', ..] => self.members.push(("arguments".into(), value)),
+            _ => return Err(self.refused("its arguments must be an object")),
         }
         Ok(self)
     }
 
-    /// Splits params of the caller's own making: an object, or nothing.
-    pub(crate) fn split(params: &impl Serialize) -> Result<Split, EncodeError> {
-        let raw = to_raw_value(params).map_err(EncodeError::Serialize)?;
-        if raw.get() == "null" {
-            return Ok(Split::default());
+    /// Adds arguments whose values are strings, as those of prompts are.
+    pub(crate) fn with_texts(self, arguments: &impl Serialize) -> Result<Self> {
+        let params = self.with_arguments(arguments)?;
+        let texts = params.members.last().and_then(|(_, value)| entries(value));
+        let is_text = |value: &&RawValue| value.get().starts_with('"');
+        if texts.is_some_and(|texts| !texts.iter().all(|(_, value)| is_text(value))) {
+            return Err(params.refused("its arguments must be strings"));
         }
-        let mut split = Split::default();
-        for (name, value) in entries(&raw).ok_or(EncodeError::Scalar)? {
-            if name == "_meta" {
-                split.meta = Some(value.to_owned());
-            } else {
-                let name = Cow::Owned(name.into_owned());
-                split.params.members.push((name, value.to_owned()));
+        Ok(params)
+    }
+
+    /// Takes params of the caller's own making: an object, or nothing.
+    pub(crate) fn with_all(mut self, params: &impl Serialize) -> Result<Self> {
+        let raw = self.raw(params)?;
+        if raw.get() == "null" {
+            return Ok(self);
+        }
+        let Some(members) = entries(&raw) else {
+            return Err(Error::encode(self.method, EncodeError::Scalar));
+        };
+        for (name, value) in members {
+            match &*name {
+                "_meta" => self.meta.take_in(value)?,
+                // A round would write them a second time.
+                "requestState" | "inputResponses" => {
+                    return Err(
+                        self.refused("`requestState` and `inputResponses` are the client's own")
+                    );
+                }
+                _ => self
+                    .members
+                    .push((Cow::Owned(name.into_owned()), value.to_owned())),
             }
         }
-        Ok(split)
+        Ok(self)
     }
-}
 
-/// Params of the caller's own, with the `_meta` that stood in them.
-#[derive(Debug, Default)]
-pub(crate) struct Split {
-    pub(crate) params: Params,
-    pub(crate) meta: Option<Box<RawValue>>,
+    /// The arguments that were added, if there are any.
+    pub(crate) fn arguments(&self) -> Option<&RawValue> {
+        let (_, value) = self.members.iter().find(|(name, _)| name == "arguments")?;
+        Some(value)
+    }
+
+    fn raw(&self, value: &(impl Serialize + ?Sized)) -> Result<Box<RawValue>> {
+        to_raw_value(value)
+            .map_err(|error| Error::encode(self.method, EncodeError::Serialize(error)))
+    }
+
+    fn refused(&self, reason: &'static str) -> Error {
+        Error::Params {
+            method: self.method.into(),
+            reason,
+        }
+    }
 }
 
 /// What a modern request says of its sender.
@@ -98,7 +132,7 @@ pub(crate) struct Inputs {
 /// The params of one sending.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Body<'a> {
-    pub(crate) params: &'a Params,
+    pub(crate) params: &'a Params<'a>,
     pub(crate) inputs: &'a Inputs,
     /// `None` in the legacy era.
     pub(crate) sender: Option<Sender<'a>>,
@@ -107,7 +141,7 @@ pub(crate) struct Body<'a> {
 
 /// An object, or null where there is nothing to say, which leaves the params out.
 impl Serialize for Body<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
         let meta = BodyMeta(*self);
         let Inputs { responses, state } = self.inputs;
         if self.params.members.is_empty()
@@ -149,7 +183,7 @@ impl BodyMeta<'_> {
 }
 
 impl Serialize for BodyMeta<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
         if let Some(sender) = self.0.sender {
             map.serialize_entry("io.modelcontextprotocol/protocolVersion", sender.version)?;
@@ -177,7 +211,7 @@ impl Serialize for BodyMeta<'_> {
 struct Entries<'a>(&'a [(Box<str>, Value)]);
 
 impl Serialize for Entries<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
         serializer.collect_map(self.0.iter().map(|(key, value)| (key, value)))
     }
 }

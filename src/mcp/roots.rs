@@ -45,6 +45,8 @@ impl Root {
         if !is_file || !uri.bytes().all(is_uri) {
             return Err(RootError::NoFileUri { uri });
         }
+        // The protocol writes the scheme in small letters.
+        let uri = format!("file://{}", &uri[7..]);
         Ok(Root { uri, name: None })
     }
 

@@ -153,14 +153,23 @@ pub struct Sample {
 impl Sample {
     /// Makes an answer of a text.
     pub fn text(model: impl Into<String>, text: impl Into<String>) -> Self {
-        Self::new(model, &json!({"type": "text", "text": text.into()}))
+        Self::made(model, json!({"type": "text", "text": text.into()}))
     }
 
     /// Makes an answer of a content block, or of an array of them: before revision 2025-11-25 an
-    /// array must hold one, and the server is refused (-32603) otherwise. What does not serialise
-    /// becomes null.
-    pub fn new(model: impl Into<String>, content: &impl Serialize) -> Self {
-        let content = serde_json::to_value(content).unwrap_or_default();
+    /// array must hold one, and the server is refused (-32603) otherwise.
+    ///
+    /// # Errors
+    ///
+    /// The content does not serialise to JSON.
+    pub fn new(
+        model: impl Into<String>,
+        content: &impl Serialize,
+    ) -> Result<Self, serde_json::Error> {
+        serde_json::to_value(content).map(|content| Self::made(model, content))
+    }
+
+    fn made(model: impl Into<String>, content: Value) -> Self {
         let members = [
             ("role", json!("assistant")),
             ("content", content),

@@ -5,7 +5,6 @@
 
 use std::collections::VecDeque;
 use std::fmt;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -40,14 +39,14 @@ pub(crate) struct Core {
     server: OnceLock<Server>,
     /// The revision by which the server is answered while it has not presented itself.
     offered: Mutex<Revision>,
-    ready: AtomicBool,
+    ready: Latch,
     /// The version that modern requests name, and those that the server refused.
     version: Mutex<Version>,
     log_level: Mutex<Option<LogLevel>>,
     /// The pages that the user was asked to visit, by their ids.
     pages: Mutex<VecDeque<Box<str>>>,
     /// Is told when the connection has ended.
-    pub(crate) over: Over,
+    pub(crate) over: Latch,
 }
 
 #[derive(Debug, Default)]
@@ -75,11 +74,11 @@ impl Core {
             capabilities,
             server: OnceLock::new(),
             offered: Mutex::new(Revision::V2025_11_25),
-            ready: AtomicBool::new(false),
+            ready: Latch::default(),
             version: Mutex::default(),
             log_level: Mutex::default(),
             pages: Mutex::default(),
-            over: Over::default(),
+            over: Latch::default(),
             options,
         })
     }
@@ -104,14 +103,17 @@ impl Core {
 
     /// Opens the session to calls.
     pub(crate) fn open(&self) {
-        self.ready.store(true, Ordering::SeqCst);
+        self.ready.tell();
     }
 
     /// Notes that the user is asked to visit a page, whose completion the server will tell.
     pub(crate) fn expect_page(&self, page: &UrlRequest) {
-        let Some(id) = page.elicitation_id() else {
-            return;
-        };
+        // Nobody would be told, or an id is longer than any that is meant to come back.
+        let wanted = self.options.handlers.on_elicitation_complete.is_some();
+        let id = page
+            .elicitation_id()
+            .filter(|id| wanted && id.len() <= LONGEST_ID);
+        let Some(id) = id else { return };
         let mut pages = lock(&self.pages);
         if pages.len() == MOST_PAGES {
             pages.pop_front();
@@ -185,14 +187,12 @@ impl Session {
 
     /// The server, once calls are allowed.
     pub(crate) fn opened(&self, method: &str) -> Result<&Server> {
-        let ready = self.core.ready.load(Ordering::SeqCst);
-        self.core
-            .server
-            .get()
-            .filter(|_| ready)
-            .ok_or_else(|| Error::NotReady {
-                method: method.into(),
-            })
+        // A server that asks as soon as it is greeted may be ahead of the thread that connects.
+        let ready = self.core.ready.wait(OPENING);
+        let server = self.core.server.get().filter(|_| ready);
+        server.ok_or_else(|| Error::NotReady {
+            method: method.into(),
+        })
     }
 
     /// Fails a call that needs what the server does not declare.
@@ -231,16 +231,16 @@ impl Session {
     }
 }
 
-/// Word of the end of a connection.
+/// Word of something that happens once.
 #[derive(Debug, Default)]
-pub(crate) struct Over {
-    is_over: Mutex<bool>,
+pub(crate) struct Latch {
+    happened: Mutex<bool>,
     told: Condvar,
 }
 
-impl Over {
+impl Latch {
     pub(crate) fn tell(&self) {
-        *lock(&self.is_over) = true;
+        *lock(&self.happened) = true;
         self.told.notify_all();
     }
 
@@ -248,7 +248,7 @@ impl Over {
     pub(crate) fn wait(&self, limit: Duration) -> bool {
         let waited = self
             .told
-            .wait_timeout_while(lock(&self.is_over), limit, |is_over| !*is_over);
+            .wait_timeout_while(lock(&self.happened), limit, |happened| !*happened);
         // What it guards is whole at any time.
         *waited.unwrap_or_else(PoisonError::into_inner).0
     }
@@ -261,3 +261,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 // Pages that a user may have open at a time, and far more.
 const MOST_PAGES: usize = 1024;
+const LONGEST_ID: usize = 1024;
+
+// Between the server's first words and the last step of connecting lies no wait but for a processor.
+const OPENING: Duration = Duration::from_secs(1);

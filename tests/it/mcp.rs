@@ -9,6 +9,7 @@
 mod abandoning;
 mod alive;
 mod answering;
+mod bounds;
 mod connecting;
 mod eras;
 mod failing;

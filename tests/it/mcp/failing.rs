@@ -165,7 +165,6 @@ fn a_server_that_exits_is_not_started_again_where_the_probe_is_not_to_blame() {
     // Without a probe, and where nothing else may be tried.
     for (options, phase) in [
         (options().era(Era::Legacy), ConnectPhase::Handshake),
-        (options().remembered(Era::Legacy), ConnectPhase::Handshake),
         (options().era(Era::Modern), ConnectPhase::Probe),
     ] {
         let error = options

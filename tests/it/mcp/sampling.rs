@@ -53,7 +53,7 @@ fn c077_sampling_with_tools_needs_its_own_declaration() {
     let able = options().sample_with_tools(|_, ask| {
         assert_eq!(ask.tools()[0].name(), "search");
         let usage = json!({"type": "tool_use", "id": "u1", "name": "search", "input": {"q": 1}});
-        Ok(Sample::new("m", &[usage]).stop_reason("toolUse"))
+        Ok(Sample::new("m", &[usage]).unwrap().stop_reason("toolUse"))
     });
     let answer = answer_in(&able, "2025-11-25", &tools);
     assert_eq!(
@@ -154,7 +154,7 @@ fn c078_tool_results_answer_the_tool_uses_before_them_and_stand_alone() {
 fn c102_before_2025_11_25_a_model_answers_with_one_block() {
     let blocks = |count: usize| {
         let block = json!({"type": "text", "text": "t"});
-        options().sample(move |_, _| Ok(Sample::new("m", &vec![block.clone(); count])))
+        options().sample(move |_, _| Ok(Sample::new("m", &vec![block.clone(); count]).unwrap()))
     };
     let block = json!({"type": "text", "text": "t"});
     for revision in &LEGACY[..3] {
