@@ -112,13 +112,14 @@
 //! 10. **Lenient in, strict out, and loud about it.** Stray lines, marks, blanks, odd ids, bad text
 //!     are survived and counted in a snapshot a caller can read ([`Survived`]); what is written is
 //!     always exactly one compact, valid frame. Garbage is never answered.
-//! 11. **Time limits have names**: total per call, idle per call (what belongs to the call extends
-//!     it), close, drop, human. Any `Duration` is safe; `Duration::MAX` means none. An answer that
-//!     has arrived beats a clock that has run out.
+//! 11. **Time limits have names**: connect, total per call, idle per call (what belongs to the call
+//!     extends it), close, drop, human. Any `Duration` is safe; `Duration::MAX` means none. An
+//!     answer that has arrived beats a clock that has run out.
 //! 12. **Giving up tells the peer without delaying the caller**; late answers are dropped and
 //!     counted; an id is never used twice.
 //! 13. **An error says what the peer can have seen**: `NotSent`, `MaybeRun`, `Answered`. Nothing is
-//!     retried. `NotSent` is the truth: a frame that was reported so can no longer be written.
+//!     retried but where the protocol demands it. `NotSent` is the truth: a frame that was reported
+//!     so can no longer be written.
 //! 14. **`close()` is bounded and says what happened**: pending calls end at once, queued
 //!     notifications and replies drain, stdin closes, wait, SIGTERM, wait, SIGKILL, reap; which
 //!     step ended it, and the exit status. Idempotent, from any thread; a second closer waits for
@@ -164,6 +165,7 @@
 //! | close: from its begin, after SIGTERM | 2 s, 2 s | [`Options::close_waits`] |
 //! | drop: the same steps | 0.25 s each | [`Options::drop_waits`] |
 //! | reply: a handler's reply to a peer that reads nothing at all | 10 s | [`Options::reply_timeout`] |
+//! | keep-alive: between two pings of an MCP server | none | [`mcp::Options::keep_alive`] |
 //! | human: how long one question to a person stops the clocks | 10 min | [`Options::human_timeout`] |
 //!
 //! The deadline of a call is its total limit plus the time spent asking a person
@@ -181,6 +183,9 @@
 //! | requests of the peer waiting, running | 64 or 8 MiB, 16 | |
 //! | a `Content-Length` header block | 8 KiB | |
 //! | stray lines quoted | 8 of 256 bytes | |
+//! | pages, and bytes, of an MCP list | 1,000, 64 MiB | [`mcp::Options::page_limit`], [`mcp::Options::list_limit`] |
+//! | rounds of an MCP call | 10 | [`mcp::Options::round_limit`] |
+//! | questions in one MCP round | 1,000 | |
 //! | calls remembered as given up | 1,024 | |
 //! | messages in one array | 65,536 | |
 //! | stray text between two `Content-Length` frames | 256 KiB | |
@@ -202,8 +207,10 @@
 //! # What it does not do
 //!
 //! - No async, and no runtime hidden inside: a call blocks its thread.
-//! - No retries: a call that failed is the caller's to repeat, by its [`Delivery`].
-//! - No restarts: a connection is one process.
+//! - No retries: a call that failed is the caller's to repeat, by its [`Delivery`]. What [`mcp`]
+//!   sends again is what its protocol demands: another version, or the answers to what was asked.
+//! - No restarts: a connection is one process. Only connecting to an MCP server starts a second
+//!   one, where the first ended on the question for its era.
 //! - No shell: a [`ChildSpec`] is a program and its arguments.
 //! - No handshake but that of [`mcp`]: `initialize` of LSP is a request like any other, and the
 //!   caller's to make.

@@ -35,6 +35,7 @@
 //! | batches received | no | yes | no | no | no |
 //! | [structured results](ToolResult::structured) | no | no | objects | objects | any value |
 //! | [changes told](Options::on_list_changed) | unasked | unasked | unasked | unasked | not yet: by subscription |
+//! | subscriptions, tasks | not yet | not yet | not yet | not yet | not yet |
 //! | [cache hints](Page::ttl) | no | no | no | no | yes |
 //!
 //! "In rounds" means that the server asks inside a result, and the call goes out once more with the

@@ -151,8 +151,12 @@ pub(crate) fn prompt(result: &PromptResult) -> Answer {
 fn content(content: &Content) -> String {
     match content.block() {
         Block::Text(text) => text.into(),
-        Block::Image { data, mime_type } => bytes(&content.kind(), &mime_type, &data),
-        Block::Audio { data, mime_type } => bytes(&content.kind(), &mime_type, &data),
+        Block::Image {
+            data, mime_type, ..
+        } => bytes(&content.kind(), &mime_type, &data),
+        Block::Audio {
+            data, mime_type, ..
+        } => bytes(&content.kind(), &mime_type, &data),
         Block::Resource(resource) => format!("[{}]\n{}", resource.uri(), contents(&resource)),
         Block::ResourceLink(link) => format!("[{}]", head(&link.uri(), &link.name(), "")),
         _ => laid_out(content.raw().get()),

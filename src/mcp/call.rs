@@ -4,6 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use crate::CancelToken;
+use crate::mcp::log::LogLevel;
 use crate::mcp::meta::Meta;
 use crate::mcp::progress::Progress;
 use crate::mcp::tools::Tool;
@@ -29,6 +30,7 @@ pub struct CallOptions<'a> {
     pub(crate) meta: Meta,
     pub(crate) progress: Option<OnProgress<'a>>,
     pub(crate) expect: Option<Tool>,
+    pub(crate) log_level: Option<LogLevel>,
 }
 
 type OnProgress<'a> = Box<dyn FnMut(&Progress) + 'a>;
@@ -76,6 +78,15 @@ impl<'a> CallOptions<'a> {
     #[must_use]
     pub fn progress(mut self, progress: impl FnMut(&Progress) + 'a) -> Self {
         self.progress = Some(Box::new(progress));
+        self
+    }
+
+    /// Asks for log messages of this call from this level on, whatever
+    /// [`set_log_level`](crate::mcp::Session::set_log_level) said (revision 2026-07-28); in the
+    /// legacy era it does nothing.
+    #[must_use]
+    pub fn log_level(mut self, level: LogLevel) -> Self {
+        self.log_level = Some(level);
         self
     }
 

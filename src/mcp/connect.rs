@@ -154,8 +154,8 @@ impl<'a> Connecting<'a> {
             Start::Handshake => self.greet_or_ask(&mut line),
         };
         let outcome = match outcome {
-            // It ended on the probe, or soon after it: perhaps it would not have without. One that was
-            // remembered as legacy may have ended on the greeting.
+            // It ended on the probe, or soon after it: perhaps it would not have without. One that
+            // was remembered as legacy may have ended on the greeting.
             Err((_, Reason::Call(error)))
                 if error.is_closed() && again && self.may_begin_otherwise(&line) =>
             {
@@ -320,7 +320,7 @@ impl<'a> Connecting<'a> {
             .start_with(params.method, &options, |_| Body {
                 params: &params,
                 inputs: &inputs,
-                sender: Some(line.core.sender(&version)),
+                sender: Some(line.core.sender(&version, None)),
                 progress_token: None,
             });
         line.tried.push(version);

@@ -20,6 +20,7 @@ pub enum Block<'a> {
     /// Text.
     Text(Cow<'a, str>),
     /// An image.
+    #[non_exhaustive]
     Image {
         /// Its bytes, in base64.
         data: Cow<'a, str>,
@@ -27,6 +28,7 @@ pub enum Block<'a> {
         mime_type: Cow<'a, str>,
     },
     /// Sound (revision 2025-03-26).
+    #[non_exhaustive]
     Audio {
         /// Its bytes, in base64.
         data: Cow<'a, str>,
@@ -38,6 +40,7 @@ pub enum Block<'a> {
     /// A resource to be read (revision 2025-06-18).
     ResourceLink(Resource),
     /// A model wants to use a tool (sampling, revision 2025-11-25).
+    #[non_exhaustive]
     ToolUse {
         /// What the result will name.
         id: Cow<'a, str>,
@@ -47,11 +50,14 @@ pub enum Block<'a> {
         input: &'a RawValue,
     },
     /// What a tool gave (sampling, revision 2025-11-25).
+    #[non_exhaustive]
     ToolResult {
         /// The use that it answers.
         tool_use_id: Cow<'a, str>,
         /// What the tool said.
         content: Vec<Content>,
+        /// Its structured result, where there is one.
+        structured: Option<&'a RawValue>,
         /// Whether the tool failed.
         is_error: bool,
     },
@@ -114,6 +120,7 @@ impl Content {
             "tool_result" => Block::ToolResult {
                 tool_use_id: self.text("toolUseId")?,
                 content: Self::one_or_many(self.member("content")),
+                structured: self.member("structuredContent"),
                 is_error: self.value("isError").unwrap_or_default(),
             },
             _ => return None,

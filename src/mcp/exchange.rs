@@ -184,7 +184,7 @@ impl Exchange<'_, '_> {
             .start_with(self.method, &options, |id| Body {
                 params: &self.params,
                 inputs: &self.inputs,
-                sender: version.map(|version| core.sender(version)),
+                sender: version.map(|version| core.sender(version, self.options.log_level)),
                 progress_token: wants_progress.then_some(id),
             })
             .map_err(|error| self.whole(error))?;

@@ -17,8 +17,10 @@ use crate::{Closed, Notification, RpcError};
 
 impl Options {
     /// Answers the question for the client's roots: directories that the server may work in.
-    /// Declares `roots`. Runs on a thread of the connection in the legacy era, and on the thread of
-    /// the caller whose call needs it in the modern one, as all that answer do.
+    /// Declares `roots`, and in the legacy era that [changes are
+    /// told](crate::mcp::Session::roots_changed). Runs on a thread of the connection in the legacy
+    /// era, and on the thread of the caller whose call needs it in the modern one, as all that
+    /// answer do.
     ///
     /// ```
     /// # mod demo { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/demo.rs")); }

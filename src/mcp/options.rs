@@ -414,7 +414,9 @@ impl Options {
         self
     }
 
-    /// Sets for how long one question to a person may stop the clocks. The default is 10 minutes.
+    /// Sets for how long one question to a person may stop the clocks; a handler that takes longer
+    /// is not interrupted, its time counts from then on. In the modern era the call that needs the
+    /// answer returns no sooner than the handler does. The default is 10 minutes.
     ///
     /// ```
     /// # mod demo { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/demo.rs")); }

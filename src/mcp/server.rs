@@ -51,7 +51,7 @@ impl Server {
         self.revision
     }
 
-    /// The version that was agreed on, as it stands on the wire.
+    /// The version that was agreed on in connecting, as it stands on the wire.
     pub fn version(&self) -> &str {
         &self.version
     }

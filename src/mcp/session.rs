@@ -134,12 +134,12 @@ impl Core {
         lock(&self.version).spoken.clone()
     }
 
-    pub(crate) fn sender<'a>(&'a self, version: &'a str) -> Sender<'a> {
+    pub(crate) fn sender<'a>(&'a self, version: &'a str, level: Option<LogLevel>) -> Sender<'a> {
         Sender {
             version,
             capabilities: &self.capabilities,
             client: Some(&*self.client).filter(|_| self.options.sends_client),
-            log_level: lock(&self.log_level).map(LogLevel::as_str),
+            log_level: level.or(*lock(&self.log_level)).map(LogLevel::as_str),
         }
     }
 }
@@ -263,5 +263,6 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 const MOST_PAGES: usize = 1024;
 const LONGEST_ID: usize = 1024;
 
-// Between the server's first words and the last step of connecting lies no wait but for a processor.
+// Between the server's first words and the last step of connecting lies no wait but for a
+// processor.
 const OPENING: Duration = Duration::from_secs(1);

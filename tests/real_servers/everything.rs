@@ -124,7 +124,10 @@ fn tools_of_everything_give_every_kind_of_content() {
         };
         assert_eq!(message.as_text().unwrap(), "Error: Operation failed");
         assert_eq!(message.audience(), ["user", "assistant"]);
-        let Block::Image { data, mime_type } = image.block() else {
+        let Block::Image {
+            data, mime_type, ..
+        } = image.block()
+        else {
             panic!("{image:?}");
         };
         // The signature of a PNG file.

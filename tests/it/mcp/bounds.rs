@@ -1,4 +1,5 @@
-//! What an MCP client holds to: limits over several requests, what it may be made to send, and pins.
+//! What an MCP client holds to: limits over several requests, what it may be made to send, and
+//! pins.
 
 use std::sync::mpsc;
 use std::thread;

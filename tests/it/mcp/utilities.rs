@@ -351,10 +351,10 @@ fn c093_a_server_without_logging_is_not_asked() {
 #[test]
 fn c094_a_modern_request_names_the_level_once_it_was_asked_for() {
     let (client, mut script) = modern(&options(), json!({"logging": {}, "tools": {}}));
-    let mut level = || {
+    let mut level_with = |options: fn() -> CallOptions<'static>| {
         let mut level = None;
         let result = during(
-            || client.call_tool("t", ()),
+            || client.call_tool_with("t", (), options()),
             || {
                 let request = script.recv();
                 assert_eq!(request["method"], "tools/call");
@@ -366,11 +366,15 @@ fn c094_a_modern_request_names_the_level_once_it_was_asked_for() {
         result.unwrap();
         level
     };
-    assert_eq!(level(), None);
+    assert_eq!(level_with(CallOptions::new), None);
     for wanted in LogLevel::ALL {
         client.set_log_level(wanted).unwrap();
-        assert_eq!(level(), Some(json!(wanted.as_str())));
+        assert_eq!(level_with(CallOptions::new), Some(json!(wanted.as_str())));
     }
+    // A call may have its own.
+    let own = || CallOptions::new().log_level(LogLevel::Debug);
+    assert_eq!(level_with(own), Some(json!("debug")));
+    assert_eq!(level_with(CallOptions::new), Some(json!("emergency")));
 }
 
 #[test]

@@ -53,8 +53,12 @@ fn tool_result(client: &Client, script: &mut Script, result: &str) -> ToolResult
 fn shown(content: &Content) -> String {
     match content.block() {
         Block::Text(text) => format!("text {text}"),
-        Block::Image { data, mime_type } => format!("image {data} {mime_type}"),
-        Block::Audio { data, mime_type } => format!("audio {data} {mime_type}"),
+        Block::Image {
+            data, mime_type, ..
+        } => format!("image {data} {mime_type}"),
+        Block::Audio {
+            data, mime_type, ..
+        } => format!("audio {data} {mime_type}"),
         Block::Resource(contents) => format!(
             "resource {} {:?} {:?} {:?}",
             contents.uri(),
@@ -65,14 +69,19 @@ fn shown(content: &Content) -> String {
         Block::ResourceLink(link) => {
             format!("link {} {} {:?}", link.uri(), link.name(), link.size())
         }
-        Block::ToolUse { id, name, input } => format!("use {id} {name} {}", input.get()),
+        Block::ToolUse {
+            id, name, input, ..
+        } => format!("use {id} {name} {}", input.get()),
         Block::ToolResult {
             tool_use_id,
             content,
+            structured,
             is_error,
+            ..
         } => {
             let content: Vec<_> = content.iter().map(shown).collect();
-            format!("result {tool_use_id} {content:?} {is_error}")
+            let structured = structured.map_or("", |raw| raw.get());
+            format!("result {tool_use_id} {content:?} {structured} {is_error}")
         }
         Block::Other => format!("other {}", content.kind()),
         _ => "another".into(),
@@ -155,7 +164,7 @@ fn c098_odd_blocks_cost_nothing_but_themselves() {
         ),
         (
             r#"{"type":"tool_result","toolUseId":"a","content":null,"isError":"no"}"#,
-            "result a [] false",
+            "result a []  false",
         ),
         (r#"{"type":"text","text":"a\ud800b"}"#, "text a\u{fffd}b"),
         (r#"{"\ud800":1,"type":"text","text":"c"}"#, "text c"),
