@@ -4,9 +4,9 @@ use std::borrow::Cow;
 
 use serde_json::value::RawValue;
 
-use crate::json::{elements, text};
+use crate::json::text;
 use crate::mcp::resources::{Contents, Resource};
-use crate::mcp::view::view;
+use crate::mcp::view::{many, view};
 
 view! {
     /// One block of content; a kind that is unknown here keeps its raw text.
@@ -87,14 +87,8 @@ impl Content {
     /// For whom it is: `user`, `assistant`, or words unknown here.
     pub fn audience(&self) -> Vec<String> {
         let audience = crate::json::member(&self.raw, &["annotations", "audience"]);
-        let audience = audience
-            .and_then(|raw| elements(raw, MOST))
-            .unwrap_or_default();
-        audience
-            .into_iter()
-            .filter_map(text)
-            .map(Cow::into_owned)
-            .collect()
+        let words = many(audience, |raw| text(raw).map(Cow::into_owned));
+        words.into_iter().flatten().collect()
     }
 
     fn known(&self) -> Option<Block<'_>> {
@@ -134,16 +128,9 @@ impl Content {
     /// Reads a member that holds one block or an array of them; `null` holds none.
     pub(crate) fn one_or_many(raw: Option<&RawValue>) -> Vec<Content> {
         match raw.filter(|raw| raw.get() != "null") {
-            Some(raw) if raw.get().starts_with('[') => elements(raw, MOST)
-                .into_iter()
-                .flatten()
-                .map(Content::new)
-                .collect(),
+            Some(raw) if raw.get().starts_with('[') => many(Some(raw), Content::new),
             Some(raw) => vec![Content::new(raw)],
             None => Vec::new(),
         }
     }
 }
-
-// Blocks in one result; more than this is a result to be read raw.
-const MOST: usize = 1 << 20;

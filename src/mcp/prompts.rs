@@ -4,10 +4,9 @@ use std::borrow::Cow;
 
 use serde_json::value::RawValue;
 
-use crate::json::elements;
 use crate::mcp::content::Content;
 use crate::mcp::list::listed;
-use crate::mcp::view::{named, view};
+use crate::mcp::view::{many, named, view};
 
 view! {
     /// A prompt of the server's.
@@ -27,12 +26,7 @@ named!(Prompt, PromptArgument);
 impl Prompt {
     /// Its arguments.
     pub fn arguments(&self) -> Vec<PromptArgument> {
-        let arguments = self.member("arguments").and_then(|raw| elements(raw, MOST));
-        arguments
-            .into_iter()
-            .flatten()
-            .map(PromptArgument::new)
-            .collect()
+        many(self.member("arguments"), PromptArgument::new)
     }
 }
 
@@ -51,12 +45,7 @@ impl PromptResult {
 
     /// The messages.
     pub fn messages(&self) -> Vec<PromptMessage> {
-        let messages = self.member("messages").and_then(|raw| elements(raw, MOST));
-        messages
-            .into_iter()
-            .flatten()
-            .map(PromptMessage::new)
-            .collect()
+        many(self.member("messages"), PromptMessage::new)
     }
 }
 
@@ -71,6 +60,3 @@ impl PromptMessage {
         Content::new(self.member("content").unwrap_or(RawValue::NULL))
     }
 }
-
-// Parts of one value; more than this is a value to be read raw.
-const MOST: usize = 1 << 20;

@@ -3,9 +3,8 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
-use crate::json::elements;
 use crate::mcp::list::{CacheScope, cache_scope, listed, ttl};
-use crate::mcp::view::{named, view, whole};
+use crate::mcp::view::{many, named, view, whole};
 
 view! {
     /// A resource of the server's.
@@ -68,8 +67,7 @@ impl ReadResult {
 
     /// The contents: one, or those of several parts.
     pub fn contents(&self) -> Vec<Contents> {
-        let contents = self.member("contents").and_then(|raw| elements(raw, MOST));
-        contents.into_iter().flatten().map(Contents::new).collect()
+        many(self.member("contents"), Contents::new)
     }
 }
 
@@ -94,6 +92,3 @@ impl Contents {
         self.text("blob")
     }
 }
-
-// Parts in one result; more than this is a result to be read raw.
-const MOST: usize = 1 << 20;

@@ -11,7 +11,7 @@ use crate::mcp::content::Content;
 use crate::mcp::fault::{Refusal, malformed};
 use crate::mcp::revision::Revision;
 use crate::mcp::tools::Tool;
-use crate::mcp::view::{present, view, whole};
+use crate::mcp::view::{many, present, view, whole};
 
 view! {
     /// A question for the caller's language model (`sampling/createMessage`).
@@ -23,14 +23,7 @@ view! {
 impl SampleRequest {
     /// The conversation so far.
     pub fn messages(&self) -> Vec<SampleMessage> {
-        let messages = self
-            .member("messages")
-            .and_then(|raw| elements(raw, MOST_MESSAGES));
-        messages
-            .into_iter()
-            .flatten()
-            .map(SampleMessage::new)
-            .collect()
+        many(self.member("messages"), SampleMessage::new)
     }
 
     /// How many tokens the answer may have at most; it must be respected.
@@ -68,10 +61,7 @@ impl SampleRequest {
 
     /// The tools that the model may use (revision 2025-11-25).
     pub fn tools(&self) -> Vec<Tool> {
-        let tools = self
-            .member("tools")
-            .and_then(|raw| elements(raw, MOST_MESSAGES));
-        tools.into_iter().flatten().map(Tool::new).collect()
+        many(self.member("tools"), Tool::new)
     }
 
     pub(crate) fn uses_tools(&self) -> bool {

@@ -11,6 +11,16 @@ pub(crate) fn present<'a>(object: &'a RawValue, name: &str) -> Option<&'a RawVal
     crate::json::member(object, &[name]).filter(|raw| raw.get() != "null")
 }
 
+/// The elements of a member that is an array, each made into a view; none where it is no array, or
+/// one that is to be read raw for its size.
+pub(crate) fn many<T>(raw: Option<&RawValue>, make: impl Fn(&RawValue) -> T) -> Vec<T> {
+    let all = raw.and_then(|raw| crate::json::elements(raw, MOST_ELEMENTS));
+    all.into_iter().flatten().map(make).collect()
+}
+
+// Far more than any value is made of.
+const MOST_ELEMENTS: usize = 1 << 20;
+
 /// The whole number in a JSON text, which may be written as a float.
 pub(crate) fn whole(raw: &RawValue) -> Option<u64> {
     if let Ok(number) = crate::json::decode(raw) {
