@@ -152,6 +152,17 @@ pub struct Sample {
 
 impl Sample {
     /// Makes an answer of a text.
+    ///
+    /// ```
+    /// # mod demo { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/demo.rs")); }
+    /// # use landline::mcp::{Options, Sample};
+    /// # let (answers, requests) = demo::server();
+    /// let server = Options::new("my-tool", "1.0")
+    ///     .sample(|_, _| Ok(Sample::text("my-model", "Roses are red.")))
+    ///     .connect(answers, requests)?;
+    /// assert_eq!(server.call_tool("poem", ())?.all_text(), "Roses are red.");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn text(model: impl Into<String>, text: impl Into<String>) -> Self {
         Self::new(model, &json!({"type": "text", "text": text.into()}))
     }
@@ -159,6 +170,21 @@ impl Sample {
     /// Makes an answer of a content block, or of an array of them: before revision 2025-11-25 an
     /// array must hold one, and the server is refused (-32603) otherwise. What does not serialise
     /// becomes null.
+    ///
+    /// ```
+    /// # mod demo { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/demo.rs")); }
+    /// # use landline::mcp::{Options, Sample};
+    /// # use serde_json::json;
+    /// # let (answers, requests) = demo::server();
+    /// let server = Options::new("my-tool", "1.0")
+    ///     .sample(|_, _| {
+    ///         let block = json!({"type": "text", "text": "Roses are red."});
+    ///         Ok(Sample::new("my-model", &block))
+    ///     })
+    ///     .connect(answers, requests)?;
+    /// assert_eq!(server.call_tool("poem", ())?.all_text(), "Roses are red.");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn new(model: impl Into<String>, content: &impl Serialize) -> Self {
         let content = serde_json::to_value(content).unwrap_or_default();
         let members = [
@@ -176,6 +202,17 @@ impl Sample {
 
     /// Says why the model stopped: `endTurn`, `stopSequence`, `maxTokens`, `toolUse`, or another
     /// word.
+    ///
+    /// ```
+    /// # mod demo { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/demo.rs")); }
+    /// # use landline::mcp::{Options, Sample};
+    /// # let (answers, requests) = demo::server();
+    /// let server = Options::new("my-tool", "1.0")
+    ///     .sample(|_, _| Ok(Sample::text("my-model", "Roses are").stop_reason("maxTokens")))
+    ///     .connect(answers, requests)?;
+    /// assert_eq!(server.call_tool("poem", ())?.all_text(), "Roses are");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn stop_reason(mut self, reason: impl Into<String>) -> Self {
         self.members
@@ -184,6 +221,18 @@ impl Sample {
     }
 
     /// The refusal by the user: code -1 in the legacy era; in the modern one the call is abandoned.
+    ///
+    /// ```
+    /// # mod demo { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/demo.rs")); }
+    /// # use landline::mcp::{Error, Options, Sample};
+    /// # let (answers, requests) = demo::server();
+    /// let server = Options::new("my-tool", "1.0")
+    ///     .sample(|_, _| Err(Sample::refused("no poems today")))
+    ///     .connect(answers, requests)?;
+    /// let error = server.call_tool("poem", ()).unwrap_err();
+    /// assert!(matches!(error, Error::Refused { refusal, .. } if refusal.code == -1));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn refused(why: impl Into<String>) -> RpcError {
         RpcError::new(USER_REFUSED, why)
     }
