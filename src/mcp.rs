@@ -95,6 +95,7 @@ mod error;
 mod connect;
 
 // Calling:
+mod asking;
 mod call;
 mod client;
 mod session;

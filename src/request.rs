@@ -167,6 +167,10 @@ impl Responder {
         if ticket.withdrawn.load(Ordering::SeqCst) && ticket.on_cancel == OnCancel::NoReply {
             return None;
         }
+        // It may have come before the dialect was changed to one without replies.
+        if !ticket.link.dialect().answers_requests {
+            return None;
+        }
         let json = reply(&ticket.id, outcome.as_ref()).ok()?;
         if json.len() <= ticket.link.encoder.limit {
             return Some(json);

@@ -117,7 +117,9 @@ impl Demo {
                 "nextCursor": "more",
             }),
             "tools/call" => return self.call_tool(message),
-            "resources/list" => json!({"resources": [{"uri": "file:///notes", "name": "notes"}]}),
+            "resources/list" => json!({
+                "resources": [{"uri": "file:///notes", "name": "notes"}, {"name": "nowhere"}],
+            }),
             "resources/templates/list" => {
                 json!({"resourceTemplates": [{"uriTemplate": "file:///{name}", "name": "files"}]})
             }
@@ -155,7 +157,8 @@ impl Demo {
                 }
                 "built".to_owned()
             }
-            "change" => {
+            // What a modern server tells of its own accord, it tells by subscription alone.
+            "change" if !self.is_modern => {
                 self.tell("message", json!({"level": "warning", "data": "disk is full"}));
                 self.tell("tools/list_changed", json!({}));
                 self.tell("resources/updated", json!({"uri": "file:///notes"}));
@@ -174,13 +177,17 @@ impl Demo {
                 }
             }
             "log_in" => {
-                let ask = json!({
-                    "mode": "url", "message": "Log in", "url": "https://example.com/", "elicitationId": "7",
-                });
+                let url = "https://example.com/";
+                let mut ask = json!({"mode": "url", "message": "Log in", "url": url});
+                if !self.is_modern {
+                    ask["elicitationId"] = "7".into();
+                }
                 match self.ask(message, "elicitation/create", ask) {
                     Err(needs) => return Some(needs),
                     Ok(answer) => {
-                        self.tell("elicitation/complete", json!({"elicitationId": "7"}));
+                        if !self.is_modern {
+                            self.tell("elicitation/complete", json!({"elicitationId": "7"}));
+                        }
                         answer["action"].as_str()?.to_owned()
                     }
                 }

@@ -14,12 +14,22 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+#[path = "inspect/errors.rs"]
+mod errors;
 #[path = "inspect/mcp.rs"]
 mod mcp;
 #[path = "inspect/scripted.rs"]
 mod scripted;
 #[path = "inspect/terminal.rs"]
 mod terminal;
+
+// Of the example itself, for what a run of it can hardly bring about.
+#[allow(dead_code, reason = "the example uses the rest")]
+#[path = "../examples/inspect/print.rs"]
+mod print;
+#[allow(dead_code, reason = "the example uses the rest")]
+#[path = "../examples/inspect/screen.rs"]
+mod screen;
 
 /// Far beyond anything that a test waits for, on the slowest machine: only a hang gets here.
 const HANG: Duration = Duration::from_secs(60);
@@ -246,6 +256,22 @@ fn wrong_usage_is_explained_and_starts_nothing() {
             &["--timeout", "NaN", "request", "ping", "--", "true"],
             "`NaN` is no number of seconds",
         ),
+        (
+            &["--timeout", "0", "request", "ping", "--", "true"],
+            "`0` is no number of seconds above zero",
+        ),
+        (
+            &["--timeout", "1e-30", "request", "ping", "--", "true"],
+            "`1e-30` is no number of seconds above zero",
+        ),
+        (
+            &["--timeout", "inf", "request", "ping", "--", "true"],
+            "`inf` is no number of seconds above zero",
+        ),
+        (
+            &["--idle", "0", "info", "--", "true"],
+            "`0` is no number of seconds above zero",
+        ),
         (&["request", "--", "true"], "METHOD is missing"),
         (
             &["request", "ping", "{", "--", "true"],
@@ -348,6 +374,45 @@ fn wrong_usage_is_explained_and_starts_nothing() {
             output.stderr
         );
     }
+}
+
+#[test]
+fn an_option_after_the_action_is_told_where_it_belongs() {
+    const NO_JSON: &str = "are no JSON: expected value at line 1 column 1";
+    for (words, wrong) in [
+        (
+            &["tools", "--json"][..],
+            "\"--json\" is too much before `--`; options stand before ACTION",
+        ),
+        (
+            &["call", "echo", "{}", "--json"],
+            "\"--json\" is too much before `--`; options stand before ACTION",
+        ),
+        (
+            &["request", "ping", "--json"],
+            "PARAMS are no JSON: invalid number at line 1 column 2; options stand before ACTION",
+        ),
+        (
+            &["call", "--json", "echo"],
+            &format!("ARGS {NO_JSON}; options stand before ACTION"),
+        ),
+        (&["call", "echo", "word"], &format!("ARGS {NO_JSON}")),
+        (&["tools", "more"], "\"more\" is too much before `--`"),
+    ] {
+        let output = inspect(&[words, &["--", "true"]].concat());
+        told(
+            &output,
+            2,
+            "",
+            &format!("inspect: {wrong}; see inspect --help\n"),
+        );
+    }
+}
+
+#[test]
+fn the_embedded_server_takes_no_arguments() {
+    let wrong = "inspect: \"extra\" is too much after `--serve`; see inspect --help\n";
+    told(&inspect(&["--serve", "extra"]), 2, "", wrong);
 }
 
 #[test]

@@ -169,57 +169,56 @@ impl Options {
         };
         loop {
             let word = text(words.next().ok_or("ACTION is missing")?)?;
-            let mut value = |what| words.next().ok_or(format!("{what} is missing"));
-            let manner = &mut options.manner;
-            match word.as_str() {
-                "-h" | "--help" => return Ok(None),
-                "--json" => options.json = true,
-                "--timeout" => options.timeout = Some(limit(value("SECONDS")?)?),
-                "--framing" => {
-                    options.framing = Some(match text(value("the framing")?)?.as_str() {
-                        "lines" => Framing::Lines,
-                        "content-length" => Framing::ContentLength,
-                        other => return Err(format!("there is no framing `{other}`")),
-                    });
-                }
-                "--era" => {
-                    manner.era = match text(value("the era")?)?.as_str() {
-                        "auto" => None,
-                        "modern" => Some(Era::Modern),
-                        "legacy" => Some(Era::Legacy),
-                        other => return Err(format!("there is no era `{other}`")),
-                    };
-                }
-                "--revision" => {
-                    let name = text(value("the revision")?)?;
-                    let known = Revision::from_name(&name);
-                    let known = known.ok_or(format!("there is no revision `{name}`"))?;
-                    manner.revision = Some(known);
-                }
-                "--idle" => manner.idle = Some(limit(value("SECONDS")?)?),
-                "--roots" => manner.roots.push(root(value("DIR")?)?),
-                other if other.starts_with('-') => {
-                    return Err(format!("there is no option `{other}`"));
-                }
-                _ => {
-                    options.action = word;
-                    options.rest = words.collect();
-                    return Ok(Some(options));
-                }
+            if matches!(word.as_str(), "-h" | "--help") {
+                return Ok(None);
             }
-            if ["--era", "--revision", "--idle", "--roots"].contains(&word.as_str()) {
+            if !word.starts_with('-') {
+                options.action = word;
+                options.rest = words.collect();
+                return Ok(Some(options));
+            }
+            let value = |what| words.next().ok_or(format!("{what} is missing"));
+            if options.set(&word, value)? {
                 options.for_mcp.get_or_insert(word);
             }
         }
     }
 
+    /// Sets an option; `true` says that it is for the actions of an MCP client alone.
+    fn set(
+        &mut self,
+        option: &str,
+        mut value: impl FnMut(&'static str) -> Result<OsString, String>,
+    ) -> Result<bool, String> {
+        match option {
+            "--json" => self.json = true,
+            "--timeout" => self.timeout = Some(limit(value("SECONDS")?)?),
+            "--framing" => {
+                self.framing = Some(match text(value("the framing")?)?.as_str() {
+                    "lines" => Framing::Lines,
+                    "content-length" => Framing::ContentLength,
+                    other => return Err(format!("there is no framing `{other}`")),
+                });
+            }
+            _ => {
+                self.manner.set(option, value)?;
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
     fn action(self) -> Result<Action, String> {
+        let hint = hint(&self.rest);
         let mut rest = self.rest.into_iter();
         let mut value = |what| text(rest.next().ok_or(format!("{what} is missing"))?);
         let raw = match self.action.as_str() {
             "request" => Raw::Request {
                 method: value("METHOD")?,
-                params: rest.next().map(|word| json("PARAMS", word)).transpose()?,
+                params: rest
+                    .next()
+                    .map(|word| json("PARAMS", word, hint))
+                    .transpose()?,
             },
             "script" => match rest.next().ok_or("FILE is missing")? {
                 file if file == "-" => Raw::Script(Steps::Stdin),
@@ -229,21 +228,21 @@ impl Options {
                 let mcp = match action {
                     "info" => Mcp::Info,
                     "tools" => Mcp::Tools,
-                    "call" => Mcp::Call(named(value("NAME")?, rest.next())?),
+                    "call" => Mcp::Call(named(value("NAME")?, rest.next(), hint)?),
                     "resources" => Mcp::Resources,
                     "read" => Mcp::Read(value("URI")?),
                     "prompts" => Mcp::Prompts,
-                    "prompt" => Mcp::Prompt(named(value("NAME")?, rest.next())?),
+                    "prompt" => Mcp::Prompt(named(value("NAME")?, rest.next(), hint)?),
                     other => return Err(format!("there is no action `{other}`")),
                 };
-                no_more(rest.next())?;
+                no_more(rest.next(), hint)?;
                 if self.framing.is_some() {
                     return Err(format!("`--framing` is not for `{action}`: MCP has lines"));
                 }
                 return Ok(Action::Mcp(self.manner.checked()?, mcp));
             }
         };
-        no_more(rest.next())?;
+        no_more(rest.next(), hint)?;
         match self.for_mcp {
             Some(option) => Err(format!("`{option}` is not for `{}`", self.action)),
             None => Ok(Action::Raw(self.framing.unwrap_or(Framing::Lines), raw)),
@@ -252,6 +251,32 @@ impl Options {
 }
 
 impl Manner {
+    fn set(
+        &mut self,
+        option: &str,
+        mut value: impl FnMut(&'static str) -> Result<OsString, String>,
+    ) -> Result<(), String> {
+        match option {
+            "--era" => {
+                self.era = match text(value("the era")?)?.as_str() {
+                    "auto" => None,
+                    "modern" => Some(Era::Modern),
+                    "legacy" => Some(Era::Legacy),
+                    other => return Err(format!("there is no era `{other}`")),
+                };
+            }
+            "--revision" => {
+                let name = text(value("the revision")?)?;
+                let known = Revision::from_name(&name);
+                self.revision = Some(known.ok_or(format!("there is no revision `{name}`"))?);
+            }
+            "--idle" => self.idle = Some(limit(value("SECONDS")?)?),
+            "--roots" => self.roots.push(root(value("DIR")?)?),
+            other => return Err(format!("there is no option `{other}`")),
+        }
+        Ok(())
+    }
+
     fn checked(self) -> Result<Self, String> {
         match (self.era, self.revision) {
             (Some(era), Some(revision)) if revision.era() != era => {
@@ -262,30 +287,42 @@ impl Manner {
     }
 }
 
-fn no_more(word: Option<OsString>) -> Result<(), String> {
+/// What may be wrong with the words after an action, if one of them looks like an option. It could
+/// be meant as it stands, as the name of a tool.
+fn hint(rest: &[OsString]) -> &'static str {
+    let is_option = |word: &OsString| word.as_encoded_bytes().starts_with(b"--");
+    if rest.iter().any(is_option) {
+        "; options stand before ACTION"
+    } else {
+        ""
+    }
+}
+
+fn no_more(word: Option<OsString>, hint: &str) -> Result<(), String> {
     match word {
-        Some(word) => Err(format!("{word:?} is too much before `--`")),
+        Some(word) => Err(format!("{word:?} is too much before `--`{hint}")),
         None => Ok(()),
     }
 }
 
-fn named(name: String, args: Option<OsString>) -> Result<Named, String> {
-    let args = args.map(|word| json("ARGS", word)).transpose()?;
+fn named(name: String, args: Option<OsString>, hint: &str) -> Result<Named, String> {
+    let args = args.map(|word| json("ARGS", word, hint)).transpose()?;
     match args {
         Some(args) if !args.get().starts_with('{') => Err("ARGS are no JSON object".into()),
         args => Ok(Named { name, args }),
     }
 }
 
-fn json(what: &str, word: OsString) -> Result<Box<RawValue>, String> {
-    RawValue::from_string(text(word)?)
-        .map_err(|error| format!("{what} are no JSON: {error}; options stand before ACTION"))
+fn json(what: &str, word: OsString, hint: &str) -> Result<Box<RawValue>, String> {
+    RawValue::from_string(text(word)?).map_err(|error| format!("{what} are no JSON: {error}{hint}"))
 }
 
 fn limit(word: OsString) -> Result<Duration, String> {
     let word = text(word)?;
     let limit = word.parse().ok().and_then(seconds);
-    limit.ok_or(format!("`{word}` is no number of seconds"))
+    // In no time at all, nothing can be answered.
+    let limit = limit.filter(|limit| !limit.is_zero());
+    limit.ok_or(format!("`{word}` is no number of seconds above zero"))
 }
 
 fn root(dir: OsString) -> Result<Root, String> {
@@ -299,7 +336,8 @@ fn root(dir: OsString) -> Result<Root, String> {
 
 /// A time in seconds, fractions allowed; what is too long for a `Duration` is no limit at all.
 pub(crate) fn seconds(seconds: f64) -> Option<Duration> {
-    (seconds >= 0.0).then(|| Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX))
+    let is_time = seconds.is_finite() && seconds >= 0.0;
+    is_time.then(|| Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX))
 }
 
 /// Our own words are text; those of the program behind `--` may be any bytes.

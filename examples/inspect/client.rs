@@ -1,7 +1,6 @@
 //! The actions of an MCP client: connect, call, show the answer, close.
 
 use std::io;
-use std::time::Duration;
 
 use landline::mcp::{CallOptions, Client, Context, LogMessage, Options};
 
@@ -71,11 +70,7 @@ fn options(job: &Job, manner: &Manner) -> Options {
         options = options.idle_timeout(idle);
     }
     if let Some(limit) = job.timeout {
-        // Half of it is left to greet a server that does not answer the probe.
-        options = options
-            .request_timeout(limit)
-            .connect_timeout(limit)
-            .probe_timeout(PROBE.min(limit / 2));
+        options = options.request_timeout(limit).connect_timeout(limit);
     }
     options
 }
@@ -88,6 +83,3 @@ fn log(message: &LogMessage) {
     let data = shown(message.data());
     note(format_args!("log: {level}{logger}:{data}"));
 }
-
-// The library's own.
-const PROBE: Duration = Duration::from_secs(10);

@@ -42,6 +42,12 @@ fn main() -> ExitCode {
             Err(error) => failed("the demo failed", &*error),
         },
         Some(word) if word == server::FLAG => {
+            if let Some(more) = words.get(1) {
+                return misused(format_args!(
+                    "{more:?} is too much after `{}`",
+                    server::FLAG
+                ));
+            }
             // It ends when its stdin or its stdout does, and has nothing to say about either.
             let _ = server::serve();
             ExitCode::SUCCESS
@@ -53,10 +59,7 @@ fn main() -> ExitCode {
                 let _ = io::stdout().write_all(args::USAGE.as_bytes());
                 ExitCode::SUCCESS
             }
-            Err(wrong) => {
-                note(format_args!("inspect: {wrong}; see inspect --help"));
-                ExitCode::from(2)
-            }
+            Err(wrong) => misused(wrong),
         },
     }
 }
@@ -149,6 +152,12 @@ fn inspect(job: &Job) -> ExitCode {
         Ok(false) => ExitCode::FAILURE,
         Err(error) => failed("cannot print the answers", &error),
     }
+}
+
+/// Ends with what is wrong with the command line.
+fn misused(wrong: impl Display) -> ExitCode {
+    note(format_args!("inspect: {wrong}; see inspect --help"));
+    ExitCode::from(2)
 }
 
 /// Ends with an error, told unless nobody reads on: in `inspect | head`, that is no failure worth

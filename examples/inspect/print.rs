@@ -153,6 +153,7 @@ impl From<mcp::Error> for Failure {
             mcp::Error::Invalid { .. } => "invalid",
             mcp::Error::Refused { .. } => "refused",
             mcp::Error::TooManyRounds { .. } => "too_many_rounds",
+            mcp::Error::OutOfTime { .. } => "timeout",
             mcp::Error::NoCommonVersion { .. } => "no_common_version",
             _ => "other",
         };

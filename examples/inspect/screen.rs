@@ -8,6 +8,7 @@ use std::io::{self, IsTerminal, Write};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use landline::mcp::Progress;
+use landline::quote;
 
 /// What stands in the last line of the terminal.
 #[derive(PartialEq)]
@@ -71,10 +72,10 @@ impl Drop for Asking {
 /// Leaves out what could move the cursor, or worse: a server's words are not for the terminal to
 /// obey. Line ends and tabs stay.
 pub(crate) fn clean(words: &str) -> String {
-    words
-        .chars()
-        .filter(|c| !c.is_control() || matches!(c, '\n' | '\t'))
-        .collect()
+    // Line by line, so that an escape sequence without an end does not swallow the lines below it,
+    // which may be somebody else's.
+    let lines: Vec<_> = words.split('\n').map(quote::clean).collect();
+    lines.join("\n")
 }
 
 /// How far a call has got, in words: `1 of 4: what is being done`.

@@ -59,7 +59,7 @@ pub(crate) fn info(server: &Server) -> Answer {
         ("capabilities", capabilities.raw().get().into()),
         ("instructions", json!(instructions).to_string()),
     ]);
-    well(json, clean(&words.join("\n")))
+    well(json, words.join("\n"))
 }
 
 pub(crate) fn tools(tools: &List<Tool>) -> Answer {
@@ -92,7 +92,7 @@ pub(crate) fn call(result: &ToolResult) -> Answer {
     Answer {
         notes: failed.into_iter().collect(),
         is_well: !result.is_error(),
-        ..well(result.raw().to_owned(), clean(&words.join("\n")))
+        ..well(result.raw().to_owned(), words.join("\n"))
     }
 }
 
@@ -122,7 +122,7 @@ pub(crate) fn resources(list: &List<Resource>, templates: &List<ResourceTemplate
 pub(crate) fn read(result: &ReadResult) -> Answer {
     let parts = result.contents();
     let words: Vec<_> = parts.iter().map(contents).collect();
-    well(result.raw().to_owned(), clean(&words.join("\n")))
+    well(result.raw().to_owned(), words.join("\n"))
 }
 
 pub(crate) fn prompts(prompts: &List<Prompt>) -> Answer {
@@ -145,7 +145,7 @@ pub(crate) fn prompt(result: &PromptResult) -> Answer {
         .iter()
         .map(|message| format!("{}: {}", message.role(), content(&message.content())));
     let words: Vec<_> = words.collect();
-    well(result.raw().to_owned(), clean(&words.join("\n")))
+    well(result.raw().to_owned(), words.join("\n"))
 }
 
 fn content(content: &Content) -> String {
@@ -225,7 +225,11 @@ where
     notes.extend(list.stopped().map(|stop| match stop {
         Stop::PageLimit => format!("there are more {name} than were asked for"),
         Stop::RepeatedCursor => format!("the pages of {name} go round in a circle"),
-        _ => format!("the server declares {name} and does not list them"),
+        Stop::UnusableCursor => {
+            format!("there are more {name}, but the cursor to them is no string")
+        }
+        Stop::NotImplemented => format!("the server declares {name} and does not list them"),
+        _ => format!("these may not be all the {name}"),
     }));
     Part {
         name,
@@ -251,7 +255,7 @@ fn listed(what: &str, words: Vec<String>, parts: Vec<Part>) -> Answer {
     let words = or(&words.join("\n"), &format!("no {what}"));
     Answer {
         notes: parts.into_iter().flat_map(|part| part.notes).collect(),
-        ..well(object(&members), clean(&words))
+        ..well(object(&members), words)
     }
 }
 
@@ -272,7 +276,7 @@ fn or(words: &str, instead: &str) -> String {
 fn well(json: Box<RawValue>, words: String) -> Answer {
     Answer {
         json,
-        words,
+        words: clean(&words),
         notes: Vec::new(),
         is_well: true,
     }

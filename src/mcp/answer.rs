@@ -50,9 +50,10 @@ impl Answers {
                 let complete = handlers.on_elicitation_complete.as_ref()?;
                 let id = text(member(params, &["elicitationId"])?)?;
                 // A stranger's, or one that is complete already, is to be ignored.
-                if self.0.complete_page(&id) {
-                    complete(cx, &id);
+                if !self.0.complete_page(&id) {
+                    return None;
                 }
+                complete(cx, &id);
             }
             _ => return None,
         }
@@ -62,6 +63,13 @@ impl Answers {
 
 impl Handler for Answers {
     fn request(&self, peer: &Peer, request: Request) -> Result<Value, RpcError> {
+        // What stands right behind the answer to the greeting is in time. Before it a server may do
+        // no more than ping (revision 2025-11-25, lifecycle): nobody is asked for one that is not
+        // known yet, or connecting could take for ever. Roots harm nobody.
+        if request.method() != "roots/list" && !self.0.is_ready() {
+            let words = "the handshake is not over";
+            return Err(RpcError::new(RpcError::INVALID_REQUEST, words));
+        }
         let session = self.session(peer);
         let cx = Context::new(&session, Some(&request));
         let params = request.params();

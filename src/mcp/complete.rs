@@ -7,6 +7,17 @@ use crate::json::{decode, elements, member, text};
 use crate::mcp::view::whole;
 
 /// What is to be completed.
+///
+/// ```
+/// # mod demo { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/demo.rs")); }
+/// # use landline::mcp::Reference;
+/// # let server = demo::client()?;
+/// # use serde_json::json;
+/// let files = Reference::Resource("file:///{folder}/{name}".into());
+/// let names = server.complete(&files, "name", "ru", json!({"folder": "src"}))?;
+/// assert_eq!(names.values, ["rust", "ruby"]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Reference {
@@ -34,6 +45,19 @@ impl Serialize for Reference {
 }
 
 /// How an argument may go on.
+///
+/// ```
+/// # mod demo { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/demo.rs")); }
+/// # use landline::mcp::Reference;
+/// # let server = demo::client()?;
+/// let review = Reference::Prompt("review".into());
+/// let completion = server.complete(&review, "language", "r", ())?;
+/// let more = if completion.has_more { ", ..." } else { "" };
+/// let offer = format!("{}{more}", completion.values.join(", "));
+/// assert_eq!(offer, "rust, ruby");
+/// assert_eq!(completion.total, None, "the server does not say");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Completion {

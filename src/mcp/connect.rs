@@ -6,6 +6,8 @@
 //! probe, once in a new one. The invariant: whatever way this ends, the process is a client's
 //! or it is closed.
 
+mod probe;
+
 use std::io::{Read, Write};
 use std::process::Command;
 use std::sync::Arc;
@@ -14,22 +16,21 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 use serde_json::value::RawValue;
 
+use self::probe::refused;
 use crate::json::{member, text};
 use crate::mcp::answer::Answers;
 use crate::mcp::client::Client;
 use crate::mcp::dialects::{greeting, legacy, modern, probing};
 use crate::mcp::error::{
-    Attempt, ConnectError, ConnectFailure, ConnectPhase, Reason, UNSUPPORTED_VERSION, is_modern,
-    supported, versions,
+    Attempt, ConnectError, ConnectFailure, ConnectPhase, Reason, is_modern, supported,
 };
 use crate::mcp::keep_alive;
 use crate::mcp::options::{Options, Start};
-use crate::mcp::params::{Body, Inputs, Params};
 use crate::mcp::revision::{Era, Revision};
 use crate::mcp::server::Server;
 use crate::mcp::session::{Core, Session};
 use crate::quote::clean;
-use crate::{Call, CallOptions, ChildSpec, Connection, Error, Framing};
+use crate::{Call, CallOptions, Cause, ChildSpec, Connection, Error, Framing};
 
 impl Options {
     /// Starts a server and connects to it: finds its era, agrees on a version, and is ready to
@@ -86,6 +87,8 @@ struct Connecting<'a> {
     until: Option<Instant>,
     attempts: Vec<Attempt>,
     theirs: Vec<String>,
+    /// It has answered as only a modern server does; it is not greeted any more.
+    proved: bool,
 }
 
 /// The process, or streams, of an attempt.
@@ -139,6 +142,7 @@ impl<'a> Connecting<'a> {
             until: Instant::now().checked_add(options.connect),
             attempts: Vec::new(),
             theirs: Vec::new(),
+            proved: false,
         }
     }
 
@@ -156,9 +160,7 @@ impl<'a> Connecting<'a> {
         let outcome = match outcome {
             // It ended on the probe, or soon after it: perhaps it would not have without. One that
             // was remembered as legacy may have ended on the greeting.
-            Err((_, Reason::Call(error)))
-                if error.is_closed() && again && self.may_begin_otherwise(&line) =>
-            {
+            Err((_, Reason::Call(error))) if again && self.may_begin_otherwise(&line, &error) => {
                 let probed = !line.tried.is_empty();
                 self.give_up(line);
                 line = match self.open(&mut open) {
@@ -168,7 +170,7 @@ impl<'a> Connecting<'a> {
                     }
                     Err(error) => return Err(error),
                 };
-                if probed {
+                if probed && !self.proved {
                     self.greet(&mut line, Late::Nothing)
                 } else {
                     self.ask(&mut line)
@@ -205,6 +207,8 @@ impl<'a> Connecting<'a> {
         let options = options
             .framing(Framing::Lines)
             .dialect(probing())
+            .request_timeout(self.options.total)
+            .idle_timeout(Duration::MAX)
             .human_timeout(self.options.human)
             .handler(Answers(core.clone()));
         Ok(Line {
@@ -221,31 +225,41 @@ impl<'a> Connecting<'a> {
     /// Probes, and greets a server that is not modern.
     fn ask(&mut self, line: &mut Line) -> Step {
         let pinned = !self.may_greet();
-        let probed = match self.probe(line) {
-            // Where nothing else may be spoken, or no time is left for it, silence is waited out.
-            Probed::Silent(call) if pinned || self.left().is_zero() => self.finish(line, call),
-            probed => probed,
-        };
+        let mut probed = self.probe(line);
+        // Where nothing else may be spoken, or no time is left for it, silence is waited out.
+        while let Probed::Silent(call) = probed {
+            if !(pinned || self.proved || self.left().is_zero()) {
+                return self.greet(line, Late::Open(call));
+            }
+            let finished = self.finish(line, call);
+            probed = self.settle(line, finished);
+        }
         match probed {
             Probed::Modern(server) => Ok(self.meet(line, server)),
             Probed::Failed(reason) => Err((ConnectPhase::Probe, reason)),
             Probed::Legacy(why) if pinned => Err((ConnectPhase::Probe, Reason::NotModern(why))),
-            Probed::Legacy(_) => self.greet(line, Late::Nothing),
-            Probed::Silent(call) => self.greet(line, Late::Open(call)),
+            // It was modern a moment ago, so that this is no word of a legacy server.
+            Probed::Legacy(Some(error)) if self.proved => {
+                Err((ConnectPhase::Probe, Reason::Call(error)))
+            }
+            Probed::Legacy(_) | Probed::Silent(_) => self.greet(line, Late::Nothing),
         }
     }
 
-    /// Greets a server that was legacy when it was last met, and probes if it refuses.
+    /// Greets a server that was legacy when it was last met, and probes if it refuses, or answers
+    /// with nothing that could be agreed on.
     fn greet_or_ask(&mut self, line: &mut Line) -> Step {
-        match self.greet(line, Late::Nothing) {
-            Err((_, Reason::Call(error))) if error.rpc().is_some() => {
-                line.connection.set_dialect(probing());
-                match self.probe(line) {
-                    Probed::Modern(server) => Ok(self.meet(line, server)),
-                    _ => Err((ConnectPhase::Handshake, Reason::Call(error))),
-                }
-            }
-            other => other,
+        let (phase, reason) = match self.greet(line, Late::Nothing) {
+            Ok(server) => return Ok(server),
+            Err(failed) => failed,
+        };
+        if matches!(&reason, Reason::Call(error) if error.rpc().is_none()) {
+            return Err((phase, reason));
+        }
+        line.connection.set_dialect(probing());
+        match self.probe(line) {
+            Probed::Modern(server) => Ok(self.meet(line, server)),
+            _ => Err((phase, reason)),
         }
     }
 
@@ -253,127 +267,6 @@ impl<'a> Connecting<'a> {
         line.connection.set_dialect(modern());
         line.core.meet(server.clone());
         server
-    }
-
-    /// Asks with `server/discover`, in one version after the other while the server refuses them.
-    fn probe(&mut self, line: &mut Line) -> Probed {
-        let Some(version) = self.options.modern.first().cloned() else {
-            return Probed::Legacy(None);
-        };
-        let probed = self.probe_in(line, version);
-        self.settle(line, probed)
-    }
-
-    fn probe_in(&mut self, line: &mut Line, version: String) -> Probed {
-        match self.discover(line, version) {
-            Ok(call) => self.wait(line, call),
-            Err(error) => Probed::Failed(Reason::Call(error)),
-        }
-    }
-
-    /// Asks again in another version for as long as the server refuses one and names others.
-    fn settle(&mut self, line: &mut Line, mut probed: Probed) -> Probed {
-        loop {
-            let Probed::Failed(Reason::Call(error)) = &probed else {
-                return probed;
-            };
-            let theirs = error
-                .rpc()
-                .filter(|rpc| rpc.code == UNSUPPORTED_VERSION)
-                .and_then(supported);
-            let Some(theirs) = theirs else {
-                return probed;
-            };
-            let other = self
-                .options
-                .modern
-                .iter()
-                .find(|ours| theirs.contains(ours) && !line.tried.contains(ours));
-            let other = other.cloned();
-            self.theirs = theirs;
-            probed = match other {
-                Some(other) => self.probe_in(line, other),
-                None if self.names_legacy() => return Probed::Legacy(None),
-                None => return Probed::Failed(Reason::NoCommonVersion),
-            };
-        }
-    }
-
-    /// Whether a modern server that names only legacy versions may be greeted in one of them.
-    fn names_legacy(&self) -> bool {
-        let known = |theirs: &String| {
-            self.options
-                .legacy
-                .iter()
-                .any(|ours| ours.as_str() == theirs)
-        };
-        self.options.legacy_by_name && self.may_greet() && self.theirs.iter().any(known)
-    }
-
-    fn discover(&self, line: &mut Line, version: String) -> crate::Result<Call> {
-        // Its limit is whoever waits; a late answer is of use, and no legacy server, not yet
-        // greeted, is told that it is not.
-        let options = CallOptions::new().timeout(self.left()).quiet();
-        let (params, inputs) = (Params::of("server/discover"), Inputs::default());
-        let call = line
-            .connection
-            .start_with(params.method, &options, |_| Body {
-                params: &params,
-                inputs: &inputs,
-                sender: Some(line.core.sender(&version, None)),
-                progress_token: None,
-            });
-        line.tried.push(version);
-        call
-    }
-
-    /// Waits for a probe's answer, for the limit of probes, and leaves as much time for a greeting.
-    fn wait(&mut self, line: &mut Line, mut call: Call) -> Probed {
-        let limit = self.options.probe.min(self.left() / 2);
-        match call.wait_timeout::<Box<RawValue>>(limit) {
-            Ok(None) => {
-                // The first limit that it missed is the one to tell.
-                line.probe
-                    .get_or_insert_with(|| format!("no answer within {limit:.1?}"));
-                Probed::Silent(call)
-            }
-            Ok(Some(result)) => self.discovered(line, result),
-            Err(error) => refused(line, self.whole(error)),
-        }
-    }
-
-    /// Waits for a probe's answer to the end of all time there is.
-    fn finish(&mut self, line: &mut Line, call: Call) -> Probed {
-        match call.wait::<Box<RawValue>>() {
-            Ok(result) => self.discovered(line, result),
-            Err(error) => refused(line, self.whole(error)),
-        }
-    }
-
-    fn discovered(&mut self, line: &mut Line, result: Box<RawValue>) -> Probed {
-        let supported = member(&result, &["supportedVersions"]).and_then(versions);
-        let declares =
-            member(&result, &["capabilities"]).is_some_and(|raw| raw.get().starts_with('{'));
-        let Some(supported) = supported.filter(|_| declares) else {
-            line.probe = Some("an answer without versions and capabilities".into());
-            return Probed::Legacy(None);
-        };
-        let ours = self
-            .options
-            .modern
-            .iter()
-            .find(|ours| supported.contains(ours));
-        let Some(ours) = ours.cloned() else {
-            self.theirs = supported;
-            line.probe = Some(format!("it speaks {}", self.theirs.join(", ")));
-            return match self.names_legacy() {
-                true => Probed::Legacy(None),
-                false => Probed::Failed(Reason::NoCommonVersion),
-            };
-        };
-        line.probe = Some(format!("it speaks {ours}"));
-        let revision = Revision::from_name(&ours).unwrap_or(Revision::V2026_07_28);
-        Probed::Modern(Server::new(revision, &ours, result))
     }
 
     /// Greets with `initialize`, once more in another version if the server names one that is
@@ -487,7 +380,7 @@ impl<'a> Connecting<'a> {
 
     /// Agrees on the version that the server answered with, and says so.
     fn agree(&mut self, line: &mut Line, result: Box<RawValue>) -> Result<Server, Reason> {
-        line.handshake = Some("answered".into());
+        line.handshake = Some(ANSWERED.into());
         let Some(version) = member(&result, &["protocolVersion"]).and_then(text) else {
             return Err(Reason::Missing("protocolVersion"));
         };
@@ -559,13 +452,19 @@ impl<'a> Connecting<'a> {
         error
     }
 
-    /// Whether a process that ended may be started once more, to be spoken to in the other way.
-    fn may_begin_otherwise(&self, line: &Line) -> bool {
-        match self.options.start() {
-            Start::Probe => !line.tried.is_empty(),
-            Start::Handshake => true,
-            Start::Legacy | Start::Modern => false,
-        }
+    /// Whether a process that ended may be started once more, to be spoken to in another way: not
+    /// one that had answered the greeting, or that was closed on this side.
+    fn may_begin_otherwise(&self, line: &Line, error: &Error) -> bool {
+        let by_itself = error
+            .closed()
+            .is_some_and(|why| !matches!(why.cause, Cause::ClosedHere | Cause::GivenUp(_)));
+        by_itself
+            && line.handshake.as_deref() != Some(ANSWERED)
+            && match self.options.start() {
+                Start::Probe => !line.tried.is_empty(),
+                Start::Handshake => true,
+                Start::Legacy | Start::Modern => false,
+            }
     }
 
     /// What is left of the limit of connecting.
@@ -586,20 +485,8 @@ fn outcome(error: &Error) -> String {
     }
 }
 
-/// What the failure of a probe says of the server's era.
-fn refused(line: &mut Line, error: Error) -> Probed {
-    // A probe that was given up waiting for has its word already.
-    if line.probe.is_none() || !error.is_timeout() {
-        line.probe = Some(outcome(&error));
-    }
-    match &error {
-        Error::Rpc { error: rpc, .. } if !is_modern(rpc) => Probed::Legacy(Some(error)),
-        // An answer that cannot be used is none of a modern server's.
-        Error::Answer { .. } => Probed::Legacy(Some(error)),
-        _ => Probed::Failed(Reason::Call(error)),
-    }
-}
-
 // However short probes are: a server that takes the greeting after all, as that of the TypeScript
 // SDK does, must not be spoken to in the other era.
 const GREETED: Duration = Duration::from_secs(2);
+
+const ANSWERED: &str = "answered";

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use serde_json::value::RawValue;
 
-use crate::json::{member, text};
+use crate::json::text;
 use crate::mcp::call::CallOptions;
 use crate::mcp::error::{Error, Result, UNSUPPORTED_VERSION, supported};
 use crate::mcp::fault::Fault;
@@ -19,6 +19,7 @@ use crate::mcp::params::{Body, Inputs, Params};
 use crate::mcp::progress::Progress;
 use crate::mcp::revision::Era;
 use crate::mcp::session::Session;
+use crate::mcp::view::present;
 use crate::{CancelToken, Delivery, Limit, Stopwatch, Update};
 
 impl Session {
@@ -40,6 +41,7 @@ impl Session {
     ) -> Result<Box<RawValue>> {
         let method = params.method;
         let era = self.opened(method)?.era();
+        let _calling = self.asking.as_ref().map(|asking| asking.call());
         params.meta.add(std::mem::take(&mut options.meta));
         let limits = self.limits(method);
         let exchange = Exchange {
@@ -114,6 +116,7 @@ impl Exchange<'_, '_> {
                 }
                 Some("input_required") => self.answer(&result)?,
                 Some(other) => {
+                    let other = other.chars().take(LONGEST_QUOTE).collect::<String>();
                     return Err(Error::invalid(self.method, Fault::ResultType(other.into())));
                 }
             }
@@ -254,7 +257,7 @@ impl Exchange<'_, '_> {
 
 /// The type of a result; absent is complete (revision 2026-07-28).
 pub(crate) fn result_type(result: &RawValue) -> Option<std::borrow::Cow<'_, str>> {
-    let raw = member(result, &["resultType"])?;
+    let raw = present(result, "resultType")?;
     Some(text(raw).unwrap_or_else(|| raw.get().into()))
 }
 
@@ -264,3 +267,6 @@ const LONGEST_PAUSE: u32 = 10;
 
 // How soon a cancel is seen meanwhile.
 const LOOK: Duration = Duration::from_millis(10);
+
+// Characters of what a server wrote in place of a word.
+const LONGEST_QUOTE: usize = 100;

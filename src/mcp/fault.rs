@@ -17,7 +17,10 @@ pub enum Fault {
     #[error("it asks for input that this request cannot give")]
     Input,
     /// It asks for something that this client did not declare.
-    #[error("it asks for `{}`, which this client does not declare", clean(_0))]
+    #[error(
+        "it asks for `{}`, which this client does not declare, or not in this mode",
+        clean(_0)
+    )]
     Undeclared(Box<str>),
 }
 

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
+use crate::mcp::asking::Asking;
 use crate::mcp::elicit::{Elicited, FormRequest, UrlRequest};
 use crate::mcp::fault::Refusal;
 use crate::mcp::log::LogMessage;
@@ -137,7 +138,15 @@ impl Question<'_> {
     /// Runs the handler; a panic of it passes through. Where it may ask a person, the clocks stand
     /// still.
     pub(crate) fn answer(self, cx: &Context, revision: Revision) -> Result<Value, RpcError> {
-        let _stopped = (!matches!(self, Question::Roots(_))).then(|| cx.peer().stop_clocks());
+        // Nobody is asked for roots, whose handler has clocks like any other.
+        let asks = !matches!(self, Question::Roots(_));
+        let asking = asks.then(|| Arc::new(Asking::begin(cx.peer())));
+        let _end = asking.as_deref().map(Ends);
+        let session = cx.session.of_asking(asking.clone());
+        let cx = &Context {
+            session: &session,
+            ..*cx
+        };
         match self {
             Question::Roots(roots) => Ok(json!({ "roots": roots(cx) })),
             Question::Form(form, ask) => form(cx, &ask).into_result(true, revision),
@@ -148,6 +157,15 @@ impl Question<'_> {
             }
             Question::Sample(sample, ask) => sample(cx, &ask)?.into_result(revision),
         }
+    }
+}
+
+/// Ends the asking when the handler returns, or panics.
+struct Ends<'a>(&'a Asking);
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        self.0.end();
     }
 }
 

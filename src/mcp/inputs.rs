@@ -18,6 +18,7 @@ use crate::mcp::fault::{Fault, Refusal};
 use crate::mcp::handlers::{Context, Question};
 use crate::mcp::params::Inputs;
 use crate::mcp::revision::Revision;
+use crate::mcp::view::present;
 
 /// Answers all that a result asks for. `go_on` is asked before each question, and fails once the
 /// call is over.
@@ -27,8 +28,8 @@ pub(crate) fn gather(
     result: &RawValue,
     go_on: impl Fn() -> Result<()>,
 ) -> Result<Inputs> {
-    let requests = member(result, &["inputRequests"]);
-    let state = member(result, &["requestState"]);
+    let requests = present(result, "inputRequests");
+    let state = present(result, "requestState");
     let may_ask = ["tools/call", "prompts/get", "resources/read"].contains(&method);
     // A state is a string; anything else is none that could be given back.
     let is_sound = state.is_none_or(|state| state.get().starts_with('"'));

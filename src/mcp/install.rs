@@ -149,7 +149,7 @@ impl Options {
     /// ```
     /// # mod demo { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/demo.rs")); }
     /// # use landline::mcp::{LogLevel, Options};
-    /// # let (answers, requests) = demo::server();
+    /// # let (answers, requests) = demo::legacy_server();
     /// # use std::sync::mpsc::channel;
     /// let (tell, told) = channel();
     /// let server = Options::new("my-tool", "1.0")
@@ -170,7 +170,7 @@ impl Options {
     /// ```
     /// # mod demo { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/demo.rs")); }
     /// # use landline::mcp::{ListKind, Options};
-    /// # let (answers, requests) = demo::server();
+    /// # let (answers, requests) = demo::legacy_server();
     /// # use std::sync::mpsc::channel;
     /// let (tell, told) = channel();
     /// let server = Options::new("my-tool", "1.0")
@@ -195,7 +195,7 @@ impl Options {
     /// ```
     /// # mod demo { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/demo.rs")); }
     /// # use landline::mcp::Options;
-    /// # let (answers, requests) = demo::server();
+    /// # let (answers, requests) = demo::legacy_server();
     /// # use std::sync::mpsc::channel;
     /// let (tell, told) = channel();
     /// let server = Options::new("my-tool", "1.0")
@@ -245,7 +245,7 @@ impl Options {
     /// ```
     /// # mod demo { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/demo.rs")); }
     /// # use landline::mcp::Options;
-    /// # let (answers, requests) = demo::server();
+    /// # let (answers, requests) = demo::legacy_server();
     /// # use std::sync::mpsc::channel;
     /// let (tell, told) = channel();
     /// let server = Options::new("my-tool", "1.0")
@@ -268,6 +268,26 @@ impl Options {
     /// Learns that so many notifications were dropped at this place in their order, because the
     /// handlers were too slow and the
     /// [queue of notifications](crate::Options::notifications_limit) was full.
+    ///
+    /// ```
+    /// # mod demo { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/demo.rs")); }
+    /// # use landline::mcp::Options;
+    /// # let (answers, requests) = demo::legacy_server();
+    /// # use std::sync::{Arc, Mutex, mpsc::channel};
+    /// let busy = Arc::new(Mutex::new(()));
+    /// let until_free = busy.clone();
+    /// let (tell, told) = channel();
+    /// let server = Options::new("my-tool", "1.0")
+    ///     .transport(landline::Options::new().notifications_limit(1))
+    ///     .on_log(move |_, _| drop(until_free.lock()))
+    ///     .on_lost(move |_, count| drop(tell.send(count)))
+    ///     .connect(answers, requests)?;
+    /// let is_busy = busy.lock().unwrap();
+    /// server.call_tool("change", ())?;
+    /// drop(is_busy);
+    /// assert!(told.recv()? > 0);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn on_lost(mut self, lost: impl Fn(&Context, u64) + Send + Sync + 'static) -> Self {
         self.handlers.on_lost = Some(Arc::new(lost));

@@ -52,6 +52,17 @@ macro_rules! listed {
 pub(crate) use listed;
 
 /// A list: all pages in one.
+///
+/// ```
+/// # mod demo { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/demo.rs")); }
+/// # let server = demo::client()?;
+/// let tools = server.tools()?;
+/// assert_eq!(tools.len(), 2);
+/// for tool in &tools {
+///     println!("{}", tool.name());
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct List<T> {
     items: Vec<T>,
@@ -61,6 +72,19 @@ pub struct List<T> {
 }
 
 /// One page of a list.
+///
+/// ```
+/// # mod demo { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/demo.rs")); }
+/// # let server = demo::client()?;
+/// let mut page = server.tools_page(None)?;
+/// let mut tools = page.items;
+/// while let Some(next) = page.next {
+///     page = server.tools_page(Some(&next))?;
+///     tools.extend(page.items);
+/// }
+/// assert_eq!(tools[1].name(), "build");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Page<T> {
@@ -121,6 +145,18 @@ pub enum Stop {
 }
 
 /// Where a page begins: a word of the server's, passed on as it came.
+///
+/// ```
+/// # mod demo { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/demo.rs")); }
+/// # use landline::mcp::Cursor;
+/// # let server = demo::client()?;
+/// let first = server.tools_page(None)?;
+/// let word = first.next.as_ref().map_or("", Cursor::as_str);
+/// // The word goes out to the user's browser, say, and comes back with a request for more.
+/// let second = server.tools_page(Some(&Cursor::new(word)))?;
+/// assert_eq!(second.items[0].name(), "build");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Cursor(pub(crate) String);
 
@@ -162,11 +198,34 @@ impl<T> List<T> {
     }
 
     /// The items that cannot be used.
+    ///
+    /// ```
+    /// # mod demo { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/demo.rs")); }
+    /// # let server = demo::client()?;
+    /// let resources = server.resources()?;
+    /// assert_eq!(resources.len(), 1);
+    /// let unusable = &resources.unusable()[0];
+    /// assert_eq!((unusable.place, unusable.missing), (1, "uri"));
+    /// assert_eq!(unusable.raw.get(), r#"{"name":"nowhere"}"#);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn unusable(&self) -> &[Unusable] {
         &self.unusable
     }
 
     /// Why the list may not be complete; `None` if it is.
+    ///
+    /// ```
+    /// # mod demo { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/demo.rs")); }
+    /// # use landline::mcp::{Options, Stop};
+    /// # let (answers, requests) = demo::server();
+    /// let server = Options::new("my-tool", "1.0")
+    ///     .page_limit(1)
+    ///     .connect(answers, requests)?;
+    /// let tools = server.tools()?;
+    /// assert_eq!((tools.len(), tools.stopped()), (1, Some(Stop::PageLimit)));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn stopped(&self) -> Option<Stop> {
         self.stopped
     }
@@ -248,5 +307,5 @@ pub(crate) fn cache_scope(result: &RawValue) -> CacheScope {
     }
 }
 
-// Items on one page; a frame of the default limit holds fewer.
-const MOST: usize = 1 << 24;
+// Items on one page: more are no list.
+const MOST: usize = 1 << 20;

@@ -33,6 +33,14 @@ pub enum RootError {
 impl Root {
     /// Makes a root of a URI.
     ///
+    /// ```
+    /// use landline::mcp::Root;
+    /// let root = Root::new("file:///home/me")?.named("Home");
+    /// assert_eq!((root.uri(), root.name()), ("file:///home/me", Some("Home")));
+    /// assert!(Root::new("/home/me").is_err(), "it is a path");
+    /// # Ok::<(), landline::mcp::RootError>(())
+    /// ```
+    ///
     /// # Errors
     ///
     /// It is no `file://` URI; [`from_path`](Self::from_path) makes one of a path.

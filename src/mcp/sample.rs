@@ -142,12 +142,37 @@ pub struct Sample {
 
 impl Sample {
     /// Makes an answer of a text.
+    ///
+    /// ```
+    /// # mod demo { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/demo.rs")); }
+    /// # use landline::mcp::{Options, Sample};
+    /// # let (answers, requests) = demo::server();
+    /// let server = Options::new("my-tool", "1.0")
+    ///     .sample(|_, _| Ok(Sample::text("my-model", "Roses are red.")))
+    ///     .connect(answers, requests)?;
+    /// assert_eq!(server.call_tool("poem", ())?.all_text(), "Roses are red.");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn text(model: impl Into<String>, text: impl Into<String>) -> Self {
         Self::made(model, json!({"type": "text", "text": text.into()}))
     }
 
     /// Makes an answer of a content block, or of an array of them: before revision 2025-11-25 an
     /// array must hold one, and the server is refused (-32603) otherwise.
+    ///
+    /// ```
+    /// # mod demo { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/demo.rs")); }
+    /// # use landline::mcp::{Options, Sample};
+    /// # use serde_json::json;
+    /// # let (answers, requests) = demo::server();
+    /// let block = json!({"type": "text", "text": "Roses are red."});
+    /// let sample = Sample::new("my-model", &block)?;
+    /// let server = Options::new("my-tool", "1.0")
+    ///     .sample(move |_, _| Ok(sample.clone()))
+    ///     .connect(answers, requests)?;
+    /// assert_eq!(server.call_tool("poem", ())?.all_text(), "Roses are red.");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     ///
@@ -175,6 +200,17 @@ impl Sample {
 
     /// Says why the model stopped: `endTurn`, `stopSequence`, `maxTokens`, `toolUse`, or another
     /// word.
+    ///
+    /// ```
+    /// # mod demo { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/demo.rs")); }
+    /// # use landline::mcp::{Options, Sample};
+    /// # let (answers, requests) = demo::server();
+    /// let server = Options::new("my-tool", "1.0")
+    ///     .sample(|_, _| Ok(Sample::text("my-model", "Roses are").stop_reason("maxTokens")))
+    ///     .connect(answers, requests)?;
+    /// assert_eq!(server.call_tool("poem", ())?.all_text(), "Roses are");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn stop_reason(mut self, reason: impl Into<String>) -> Self {
         self.members
@@ -183,6 +219,18 @@ impl Sample {
     }
 
     /// The refusal by the user: code -1 in the legacy era; in the modern one the call is abandoned.
+    ///
+    /// ```
+    /// # mod demo { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/demo.rs")); }
+    /// # use landline::mcp::{Error, Options, Sample};
+    /// # let (answers, requests) = demo::server();
+    /// let server = Options::new("my-tool", "1.0")
+    ///     .sample(|_, _| Err(Sample::refused("no poems today")))
+    ///     .connect(answers, requests)?;
+    /// let error = server.call_tool("poem", ()).unwrap_err();
+    /// assert!(matches!(error, Error::Refused { refusal, .. } if refusal.code == -1));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn refused(why: impl Into<String>) -> RpcError {
         RpcError::new(USER_REFUSED, why)
     }

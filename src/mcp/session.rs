@@ -12,6 +12,7 @@ use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 
 use crate::Peer;
+use crate::mcp::asking::Asking;
 use crate::mcp::elicit::UrlRequest;
 use crate::mcp::error::{Error, Result};
 use crate::mcp::log::LogLevel;
@@ -28,6 +29,8 @@ use crate::mcp::server::Server;
 pub struct Session {
     peer: Peer,
     pub(crate) core: Arc<Core>,
+    /// The handler that was given this session, where it may ask a person.
+    pub(crate) asking: Option<Arc<Asking>>,
 }
 
 /// What a client and its handlers share.
@@ -101,6 +104,12 @@ impl Core {
         let _ = self.server.set(server);
     }
 
+    /// Whether the session is open to calls. A server that asks as soon as it is greeted may be
+    /// ahead of the thread that connects, which is waited for.
+    pub(crate) fn is_ready(&self) -> bool {
+        self.ready.wait(OPENING)
+    }
+
     /// Opens the session to calls.
     pub(crate) fn open(&self) {
         self.ready.tell();
@@ -146,7 +155,19 @@ impl Core {
 
 impl Session {
     pub(crate) fn new(peer: Peer, core: Arc<Core>) -> Self {
-        Session { peer, core }
+        Session {
+            peer,
+            core,
+            asking: None,
+        }
+    }
+
+    /// The session of a handler, which may ask a person.
+    pub(crate) fn of_asking(&self, asking: Option<Arc<Asking>>) -> Self {
+        Session {
+            asking,
+            ..self.clone()
+        }
     }
 
     /// The connection below, for what this layer has no words for. Requests made through it carry
@@ -187,8 +208,7 @@ impl Session {
 
     /// The server, once calls are allowed.
     pub(crate) fn opened(&self, method: &str) -> Result<&Server> {
-        // A server that asks as soon as it is greeted may be ahead of the thread that connects.
-        let ready = self.core.ready.wait(OPENING);
+        let ready = self.core.is_ready();
         let server = self.core.server.get().filter(|_| ready);
         server.ok_or_else(|| Error::NotReady {
             method: method.into(),

@@ -145,6 +145,25 @@ fn an_item_that_cannot_be_used_does_not_cost_its_list() {
 }
 
 #[test]
+fn a_list_that_may_not_be_complete_says_why() {
+    for (answer, words, note) in [
+        (
+            r#"answer 3 '{"tools":[{"name":"a"}],"nextCursor":7}'"#,
+            "a()\n",
+            "there are more tools, but the cursor to them is no string\n",
+        ),
+        (
+            r#"read -r list; say '{"jsonrpc":"2.0","id":3,"error":{"code":-32601,"message":"?"}}'"#,
+            "no tools\n",
+            "the server declares tools and does not list them\n",
+        ),
+    ] {
+        let peer = legacy(r#"{"tools":{}}"#, answer);
+        told(&against(&["tools"], &peer), 0, words, note);
+    }
+}
+
+#[test]
 fn arguments_keep_their_order_and_may_be_optional() {
     let schema = r#"{"type":"object","properties":{"path":{"type":"string"},"lines":{"type":["integer","null"]},"any":true},"required":["path"]}"#;
     let list = format!(r#"{{"tools":[{{"name":"read","inputSchema":{schema}}}]}}"#);
@@ -202,8 +221,17 @@ fn a_structured_result_that_is_a_text_too_is_shown_once() {
 fn a_servers_words_do_not_move_the_cursor() {
     let text = r#"{"content":[{"type":"text","text":"red\u001b[2J\u0007\r\ttab\nline\u009b"}]}"#;
     let peer = legacy(r#"{"tools":{}}"#, &format!("answer 3 '{text}'"));
-    let words = "red[2J\ttab\nline\n";
-    told(&against(&["call", "t"], &peer), 0, words, "");
+    told(&against(&["call", "t"], &peer), 0, "red\ttab\nline\n", "");
+
+    // Nor by a sequence without an end do they take the words of others away.
+    let tools = r#"{"tools":[{"name":"a","description":"\u001b]0;on and"},{"name":"b"}]}"#;
+    let peer = legacy(r#"{"tools":{}}"#, &format!("answer 3 '{tools}'"));
+    told(&against(&["tools"], &peer), 0, "a()\n    \nb()\n", "");
+
+    // Raw, JSON may hold some of what terminals obey.
+    let peer =
+        "read -r request; printf '{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":\"a\\302\\233b\"}\\n'";
+    told(&against(&["request", "r"], peer), 0, "\"ab\"\n", "");
 }
 
 #[test]

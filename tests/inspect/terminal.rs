@@ -278,7 +278,7 @@ fn a_form_takes_what_its_fields_allow() {
     let (mut terminal, child) = asked(&asking(&params));
     let said = terminal.until("Fill in the form? (yes/no/cancel) ");
     assert!(
-        said.starts_with("The server script asks: All of it[2J.\r\n"),
+        said.starts_with("The server script asks: All of it.\r\n"),
         "{said}"
     );
     terminal.type_in("yes\n");

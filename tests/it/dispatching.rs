@@ -1531,3 +1531,16 @@ fn a_call_that_is_ready_by_its_idle_limit_ends_at_once_when_it_is_waited_for() {
     let error = calls[0].try_wait::<Value>().unwrap_err();
     assert!(error.is_timeout(), "{error}");
 }
+
+#[test]
+fn no_reply_is_written_once_the_dialect_has_none() {
+    let (connection, mut script) = pair(&Options::new().queue_incoming());
+    script.send(request("q", "m"));
+    let Incoming::Request(_, responder) = connection.next_incoming() else {
+        panic!("it is a request");
+    };
+    connection.set_dialect(Dialect::new().answer_requests(false));
+    responder.answer(Ok(json!(1)));
+    assert_eq!(script.fence(&connection), Vec::<Value>::new());
+    assert_eq!(connection.survived().unanswered_requests, 1);
+}

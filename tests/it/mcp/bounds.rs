@@ -6,7 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use landline::ChildSpec;
-use landline::mcp::{Client, Elicited, Era, Error, Fault, Options, Revision, Stop};
+use landline::mcp::{CallOptions, Client, Elicited, Era, Error, Fault, Options, Revision, Stop};
 use landline::{Delivery, Framing};
 use serde_json::{Value, json};
 
@@ -313,4 +313,168 @@ fn a_handler_that_is_ahead_of_the_greetings_end_can_call_back() {
     assert_eq!(called.recv_timeout(HANG).unwrap(), Ok(1));
     assert_eq!(script.recv()["result"], json!({"roots": []}));
     drop(script);
+}
+
+/// Answers one call of a tool with what it needs, or has the server ask for it.
+fn ask_for_a_name(script: &mut Script, call: &Value, is_modern: bool) {
+    if is_modern {
+        let needs = json!({"resultType": "input_required", "inputRequests": {"k": form("?")}});
+        script.answer(call, needs);
+    } else {
+        super::server::ask(script, "q", &form("?"));
+    }
+}
+
+#[test]
+fn a_call_of_a_handlers_has_its_own_limit_while_a_person_is_asked() {
+    for is_modern in [false, true] {
+        let (told, nested) = mpsc::channel();
+        let options = options()
+            .request_timeout(HANG)
+            .human_timeout(Duration::MAX)
+            .elicit_form(move |cx, _| {
+                let brief = CallOptions::new().timeout(Duration::from_millis(50));
+                let error = cx.call_tool_with("silent", (), brief).unwrap_err();
+                told.send(error.is_timeout()).unwrap();
+                Elicited::Decline
+            });
+        let capabilities = json!({"tools": {}});
+        let (client, mut script) = match is_modern {
+            false => legacy(&options, "2025-11-25", capabilities),
+            true => modern(&options, capabilities),
+        };
+        let result = during(
+            || client.call_tool("t", ()),
+            || {
+                let call = script.recv();
+                ask_for_a_name(&mut script, &call, is_modern);
+                let silent = script.recv();
+                assert_eq!(silent["params"]["name"], "silent");
+                assert!(nested.recv_timeout(HANG).unwrap());
+                assert_eq!(script.recv()["method"], "notifications/cancelled");
+                let answered = script.recv();
+                let call = if is_modern { &answered } else { &call };
+                script.answer(call, json!({"content": []}));
+            },
+        );
+        result.unwrap();
+        drop(script);
+    }
+}
+
+#[test]
+fn a_question_before_the_greeting_is_answered_is_refused_and_does_not_stop_the_clock() {
+    let limit = Duration::from_secs(3);
+    let options = options().connect_timeout(limit).elicit_form(|_, _| {
+        thread::sleep(HANG);
+        Elicited::Decline
+    });
+    let (error, script) = guarded(move || {
+        connect(&options, |script| {
+            let probe = probed(script);
+            refuse(script, &probe, -32601);
+            assert_eq!(script.recv()["method"], "initialize");
+            let refused = answer(script, &form("?"));
+            assert_eq!(code(&refused), -32600);
+        })
+    });
+    let text = error.unwrap_err().to_string();
+    assert!(text.starts_with("cannot connect within 3s"), "{text}");
+    drop(script);
+}
+
+#[test]
+fn a_server_that_has_proved_to_be_modern_is_not_greeted() {
+    let versions = ["2031-01-01", "2026-07-28"];
+    let unsupported = |script: &mut Script| {
+        let probe = probed(script);
+        script.send(json!({"jsonrpc": "2.0", "id": probe["id"], "error": {
+            "code": -32022, "message": "no", "data": {"supported": ["2026-07-28"]},
+        }}));
+        probed(script)
+    };
+    // Silence after it is waited out.
+    let brief = options()
+        .modern_versions(versions)
+        .probe_timeout(Duration::from_millis(20));
+    let (client, _script) = connect(&brief, |script| {
+        let second = unsupported(script);
+        thread::sleep(Duration::from_millis(100));
+        script.answer(&second, presentation(json!({})));
+    });
+    assert_eq!(client.unwrap().server().era(), Era::Modern);
+    // Another refusal is told.
+    let error = refusal(&brief, |script| {
+        let second = unsupported(script);
+        refuse(script, &second, -32603);
+    });
+    let text = error.to_string();
+    assert!(text.contains("`server/discover` was refused"), "{text}");
+}
+
+#[test]
+fn a_server_that_has_answered_the_greeting_and_ends_is_not_started_again() {
+    let hello = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "serverInfo": {}});
+    let starts = crate::process::Scratch::new();
+    let log = starts.path("starts");
+    let script = format!(
+        "echo start >>{}; read -r p; echo '{{\"jsonrpc\":\"2.0\",\"id\":1,\"error\":{{\"code\":-32601,\"message\":\"no\"}}}}'; \
+         read -r i; echo '{{\"jsonrpc\":\"2.0\",\"id\":2,\"result\":{hello}}}'; exit 0",
+        log.display()
+    );
+    let spec = ChildSpec::from_argv(["sh", "-c", &script]).unwrap();
+    // Whether it is still there when `initialized` is written is a race; it is not started twice.
+    drop(guarded(move || options().spawn(&spec)));
+    assert_eq!(std::fs::read_to_string(log).unwrap(), "start\n");
+}
+
+#[test]
+fn what_is_null_in_a_result_is_as_good_as_absent() {
+    let options = options().elicit_form(|_, _| Elicited::Decline);
+    let (client, mut script) = modern(&options, json!({"tools": {}}));
+    let result = during(
+        || client.call_tool("t", ()).unwrap(),
+        || {
+            let call = script.recv();
+            let asks = json!({"k": form("?")});
+            script.answer(
+                &call,
+                json!({"resultType": "input_required", "inputRequests": asks, "requestState": null}),
+            );
+            let again = script.recv();
+            assert!(again["params"].get("requestState").is_none());
+            assert_eq!(again["params"]["inputResponses"]["k"]["action"], "decline");
+            let kept = json!({"resultType": null, "content": [{"type": "text", "text": "kept"}]});
+            script.answer(&again, kept);
+        },
+    );
+    assert_eq!(result.all_text(), "kept");
+}
+
+#[test]
+fn an_idle_limit_of_the_transport_is_none_of_connecting() {
+    let transport = landline::Options::new().idle_timeout(Duration::from_millis(1));
+    let (client, _script) = connect(&options().transport(transport), |script| {
+        let probe = probed(script);
+        thread::sleep(Duration::from_millis(50));
+        script.answer(&probe, presentation(json!({})));
+    });
+    assert_eq!(client.unwrap().server().era(), Era::Modern);
+}
+
+#[test]
+fn a_modern_server_that_was_remembered_wrongly_is_found_by_whatever_it_says_to_the_greeting() {
+    for said in [
+        json!({}),
+        json!({"protocolVersion": "2026-07-28", "capabilities": {}}),
+    ] {
+        let (client, _script) = connect(&options().remembered(Era::Legacy), |script| {
+            let hello = script.recv();
+            assert_eq!(hello["method"], "initialize");
+            script.answer(&hello, said.clone());
+            let probe = probed(script);
+            script.answer(&probe, presentation(json!({})));
+        });
+        assert_eq!(client.unwrap().server().era(), Era::Modern);
+    }
 }

@@ -1,0 +1,71 @@
+//! The clocks while a handler asks a person.
+//!
+//! They stand still for as long as the handler runs, but for its own calls: while it waits for the
+//! server, nobody is asked anything, and a call without a clock would never end.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::{ClocksStopped, Peer};
+
+/// A handler that may ask a person, while it runs.
+#[derive(Debug)]
+pub(crate) struct Asking {
+    peer: Peer,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    stopped: Option<ClocksStopped>,
+    /// How many calls the handler waits for.
+    calls: usize,
+    over: bool,
+}
+
+impl Asking {
+    /// Stops the clocks.
+    pub(crate) fn begin(peer: &Peer) -> Self {
+        Asking {
+            peer: peer.clone(),
+            state: Mutex::new(State {
+                stopped: Some(peer.stop_clocks()),
+                calls: 0,
+                over: false,
+            }),
+        }
+    }
+
+    /// The handler has returned; whatever still holds its session has clocks like any other.
+    pub(crate) fn end(&self) {
+        let mut state = self.lock();
+        state.over = true;
+        state.stopped = None;
+    }
+
+    /// Lets the clocks go on for a call of the handler's, until what is given is dropped.
+    pub(crate) fn call(&self) -> Calling<'_> {
+        let mut state = self.lock();
+        state.calls += 1;
+        state.stopped = None;
+        Calling(self)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // What it guards is whole at any time.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A call of a handler's.
+#[derive(Debug)]
+pub(crate) struct Calling<'a>(&'a Asking);
+
+impl Drop for Calling<'_> {
+    fn drop(&mut self) {
+        let mut state = self.0.lock();
+        state.calls -= 1;
+        if state.calls == 0 && !state.over {
+            state.stopped = Some(self.0.peer.stop_clocks());
+        }
+    }
+}
