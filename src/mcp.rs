@@ -96,7 +96,7 @@ mod connect;
 
 // Calling:
 mod asking;
-mod call;
+mod call_options;
 mod client;
 mod session;
 
@@ -104,17 +104,17 @@ mod exchange;
 
 mod listing;
 
-mod calls;
+mod methods;
 
 mod keep_alive;
 
 // Answering:
-mod answer;
 mod handlers;
-mod inputs;
+mod incoming;
 mod install;
+mod rounds;
 
-pub use call::CallOptions;
+pub use call_options::CallOptions;
 pub use client::Client;
 pub use complete::{Completion, Reference};
 pub use content::{Block, Content};

@@ -18,12 +18,12 @@ use serde_json::value::RawValue;
 
 use self::probe::refused;
 use crate::json::{member, text};
-use crate::mcp::answer::Answers;
 use crate::mcp::client::Client;
 use crate::mcp::dialects::{greeting, legacy, modern, probing};
 use crate::mcp::error::{
     Attempt, ConnectError, ConnectFailure, ConnectPhase, Reason, is_modern, supported,
 };
+use crate::mcp::incoming::Answers;
 use crate::mcp::keep_alive;
 use crate::mcp::options::{Options, Start};
 use crate::mcp::revision::{Era, Revision};

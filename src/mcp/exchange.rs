@@ -10,14 +10,14 @@ use std::time::Duration;
 use serde_json::value::RawValue;
 
 use crate::json::text;
-use crate::mcp::call::CallOptions;
+use crate::mcp::call_options::CallOptions;
 use crate::mcp::error::{Error, Result, UNSUPPORTED_VERSION, supported};
 use crate::mcp::fault::Fault;
 use crate::mcp::handlers::Context;
-use crate::mcp::inputs;
 use crate::mcp::params::{Body, Inputs, Params};
 use crate::mcp::progress::Progress;
 use crate::mcp::revision::Era;
+use crate::mcp::rounds;
 use crate::mcp::session::Session;
 use crate::mcp::view::present;
 use crate::{CancelToken, Delivery, Limit, Stopwatch, Update};
@@ -127,7 +127,7 @@ impl Exchange<'_, '_> {
     /// meanwhile, so that the limits of the call are looked at here.
     fn answer(&mut self, result: &RawValue) -> Result<()> {
         let cx = Context::of_call(self.session, self.options.cancel.as_ref());
-        self.inputs = inputs::gather(&cx, self.method, result, || self.go_on())?;
+        self.inputs = rounds::gather(&cx, self.method, result, || self.go_on())?;
         // A round that says nothing new waits a little, so that no server is asked in a circle.
         if self.inputs.responses.as_ref().is_none_or(Vec::is_empty) {
             let pause = FIRST_PAUSE * self.rounds.min(LONGEST_PAUSE);

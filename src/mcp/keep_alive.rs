@@ -8,7 +8,7 @@ use std::io;
 use std::thread;
 use std::time::Duration;
 
-use crate::mcp::call::CallOptions;
+use crate::mcp::call_options::CallOptions;
 use crate::mcp::params::Params;
 use crate::mcp::session::Session;
 

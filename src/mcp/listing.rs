@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::value::RawValue;
 
-use crate::mcp::call::CallOptions;
+use crate::mcp::call_options::CallOptions;
 use crate::mcp::error::{Error, Result};
 use crate::mcp::list::{Cursor, Item, List, Page, Stop};
 use crate::mcp::params::Params;

@@ -10,7 +10,7 @@ use serde_json::json;
 
 use crate::AnswerFault;
 use crate::json::decode;
-use crate::mcp::call::CallOptions;
+use crate::mcp::call_options::CallOptions;
 use crate::mcp::complete::{Completion, Reference};
 use crate::mcp::error::{Error, Result};
 use crate::mcp::fault::Fault;
