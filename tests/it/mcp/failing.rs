@@ -196,17 +196,18 @@ fn a_program_that_does_not_exist_is_a_failed_start() {
 #[test]
 fn the_limit_of_connecting_ends_all_of_it_and_names_the_step() {
     let limit = Duration::from_millis(200);
-    for (options, phase) in [
-        // However short it is, half of it is left for the greeting.
-        (options().connect_timeout(limit), ConnectPhase::Handshake),
+    let (probe, handshake) = (ConnectPhase::Probe, ConnectPhase::Handshake);
+    for (options, phases) in [
+        // Half of it is left for the greeting, unless the machine is too slow to get there.
+        (
+            options().connect_timeout(limit),
+            &[handshake, probe] as &[_],
+        ),
         (
             options().connect_timeout(limit).era(Era::Legacy),
-            ConnectPhase::Handshake,
+            &[handshake],
         ),
-        (
-            options().connect_timeout(limit).era(Era::Modern),
-            ConnectPhase::Probe,
-        ),
+        (options().connect_timeout(limit).era(Era::Modern), &[probe]),
     ] {
         let spec = peer::<&str>("linger", []);
         let transport = landline::Options::new();
@@ -217,7 +218,8 @@ fn the_limit_of_connecting_ends_all_of_it_and_names_the_step() {
         });
         assert!(took >= limit);
         let failure = failure(&error);
-        assert_eq!(failure.phase, phase);
+        let phase = failure.phase;
+        assert!(phases.contains(&phase), "{failure:?}");
         let Reason::Call(landline::Error::Timeout { detail, .. }) = &failure.reason else {
             panic!("{failure:?}");
         };

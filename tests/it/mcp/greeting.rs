@@ -290,12 +290,12 @@ fn c027_an_error_without_an_id_refuses_the_greeting_too() {
 
 #[test]
 fn c028_a_greeting_is_not_cancelled() {
-    let options = options().connect_timeout(Duration::from_millis(100));
+    let options = options().connect_timeout(Duration::from_secs(1));
     // `refusal` sees that nothing but the end follows.
     let error = refusal(&options, |script| drop(initialize(script)));
     assert_eq!(
         error.to_string(),
-        "cannot connect within 100ms: no answer to `initialize`; it runs and has sent no message: \
+        "cannot connect within 1s: no answer to `initialize`; it runs and has sent no message: \
          perhaps it is no MCP server"
     );
 }
