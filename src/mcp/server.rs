@@ -15,6 +15,8 @@ use crate::mcp::view::view;
 pub struct Server {
     revision: Revision,
     version: Box<str>,
+    /// Looked at by every call, and so kept apart from the rest, which may be long.
+    capabilities: Capabilities,
     presentation: Box<RawValue>,
     oddities: Vec<&'static str>,
 }
@@ -23,16 +25,16 @@ impl Server {
     /// Reads the answer to `initialize` or `server/discover`; tolerates what real servers leave
     /// out.
     pub(crate) fn new(revision: Revision, version: &str, presentation: Box<RawValue>) -> Self {
+        let declared = member(&presentation, &["capabilities"]);
+        let declared = declared.filter(|raw| raw.get().starts_with('{'));
         let mut server = Server {
             revision,
             version: version.into(),
-            presentation,
+            capabilities: Capabilities::new(declared.unwrap_or(RawValue::NULL)),
             oddities: Vec::new(),
+            presentation,
         };
-        if server
-            .part("capabilities")
-            .is_none_or(|raw| !raw.get().starts_with('{'))
-        {
+        if server.capabilities.raw().get() == "null" {
             server.oddities.push("it declares no capabilities");
         }
         if server.revision.era() == Era::Legacy && server.implementation().is_none() {
@@ -69,11 +71,8 @@ impl Server {
     }
 
     /// What the server declares.
-    pub fn capabilities(&self) -> Capabilities {
-        let declared = self
-            .part("capabilities")
-            .filter(|raw| raw.get().starts_with('{'));
-        Capabilities::new(declared.unwrap_or(RawValue::NULL))
+    pub fn capabilities(&self) -> &Capabilities {
+        &self.capabilities
     }
 
     /// What the server says of how it is to be used; a hint for a model.
