@@ -217,9 +217,8 @@ impl Call {
         let sent = if cancelled() {
             Err(Refused::GivenUp)
         } else {
-            let mut looks = Looks::new();
             let link = &self.link;
-            link.outbox.send(out, due, || looks.look(link))
+            link.outbox.send(out, due, || self.looks.look(link))
         };
         if let Err(refused) = sent {
             return Err(self.link.not_sent(&self.method, refused, self.total));

@@ -14,7 +14,7 @@ use std::time::Duration;
 use crate::child::Exit;
 use crate::framing::FrameError;
 use crate::message::{EncodeError, RpcError};
-use crate::quote::{clean, clean_bytes, whole_words};
+use crate::quote::{clean, last_words};
 
 /// A `Result` with this crate's [`Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -210,7 +210,7 @@ impl fmt::Debug for Timeout {
             .field("delivery", &self.delivery)
             .field("heard", &self.heard)
             .field("stray_lines", &self.stray_lines)
-            .field("stderr_tail", &shown(&self.stderr_tail))
+            .field("stderr_tail", &last_words(&self.stderr_tail))
             .finish()
     }
 }
@@ -332,7 +332,7 @@ impl fmt::Debug for Closed {
             .field("cause", &self.cause)
             .field("phase", &self.phase)
             .field("stray_lines", &self.stray_lines)
-            .field("stderr_tail", &shown(&self.stderr_tail))
+            .field("stderr_tail", &last_words(&self.stderr_tail))
             .finish()
     }
 }
@@ -379,7 +379,7 @@ impl std::error::Error for Closed {}
 
 /// Appends what the peer wrote beside the protocol, which is usually where the reason stands.
 fn write_quotes(f: &mut fmt::Formatter<'_>, stray_lines: &[String], stderr: &[u8]) -> fmt::Result {
-    let stderr = shown(stderr);
+    let stderr = last_words(stderr);
     if !stderr.trim().is_empty() {
         write!(f, "; stderr: {}", stderr.trim())?;
     }
@@ -388,21 +388,6 @@ fn write_quotes(f: &mut fmt::Formatter<'_>, stray_lines: &[String], stderr: &[u8
     }
     Ok(())
 }
-
-/// The end of a tail as text: without a line cut at its beginning, unless that is all there is.
-fn shown(stderr: &[u8]) -> String {
-    let (gone, end) = stderr.split_at(stderr.len().saturating_sub(SHOWN_STDERR));
-    match gone.last() {
-        None | Some(b'\n') => clean_bytes(end),
-        Some(_) => match whole_words(end) {
-            b"" => clean_bytes(end),
-            whole => clean_bytes(whole),
-        },
-    }
-}
-
-// A screenful: the whole tail has its own accessor.
-const SHOWN_STDERR: usize = 1 << 10;
 
 #[cfg(test)]
 mod tests {

@@ -65,6 +65,7 @@ pub mod eras {}
 // In the order in which a client lives. What is spoken:
 mod revision;
 
+mod latch;
 mod view;
 
 mod fault;

@@ -41,9 +41,22 @@ pub fn clean_bytes(bytes: &[u8]) -> String {
     clean(&String::from_utf8_lossy(bytes)).into_owned()
 }
 
+/// The end of what a program wrote to stderr, as text that fits on a screen: without a line cut at
+/// its beginning, unless that is all there is.
+pub fn last_words(stderr: &[u8]) -> String {
+    let (gone, end) = stderr.split_at(stderr.len().saturating_sub(SCREENFUL));
+    match gone.last() {
+        None | Some(b'\n') => clean_bytes(end),
+        Some(_) => match whole_words(end) {
+            b"" => clean_bytes(end),
+            whole => clean_bytes(whole),
+        },
+    }
+}
+
 /// What is left of a text cut at its beginning without the line that was cut, or, of one line
 /// alone, without the word that was cut.
-pub fn whole_words(cut: &[u8]) -> &[u8] {
+pub(crate) fn whole_words(cut: &[u8]) -> &[u8] {
     let line_end = cut.iter().position(|byte| *byte == b'\n');
     let blank = || cut.iter().position(u8::is_ascii_whitespace);
     line_end
@@ -55,6 +68,9 @@ pub fn whole_words(cut: &[u8]) -> &[u8] {
 fn is_unwanted(c: char) -> bool {
     c.is_control() && !matches!(c, '\n' | '\t')
 }
+
+// In bytes; the whole tail has its own accessors elsewhere.
+const SCREENFUL: usize = 1 << 10;
 
 const ESCAPE: char = '\u{1b}';
 const BELL: char = '\u{7}';

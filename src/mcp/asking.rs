@@ -3,8 +3,9 @@
 //! They stand still for as long as the handler runs, but for its own calls: while it waits for the
 //! server, nobody is asked anything, and a call without a clock would never end.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 
+use crate::mcp::latch::lock;
 use crate::{ClocksStopped, Peer};
 
 /// A handler that may ask a person, while it runs.
@@ -37,22 +38,17 @@ impl Asking {
 
     /// The handler has returned; whatever still holds its session has clocks like any other.
     pub(crate) fn end(&self) {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         state.over = true;
         state.stopped = None;
     }
 
     /// Lets the clocks go on for a call of the handler's, until what is given is dropped.
     pub(crate) fn call(&self) -> Calling<'_> {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         state.calls += 1;
         state.stopped = None;
         Calling(self)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        // What it guards is whole at any time.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -62,7 +58,7 @@ pub(crate) struct Calling<'a>(&'a Asking);
 
 impl Drop for Calling<'_> {
     fn drop(&mut self) {
-        let mut state = self.0.lock();
+        let mut state = lock(&self.0.state);
         state.calls -= 1;
         if state.calls == 0 && !state.over {
             state.stopped = Some(self.0.peer.stop_clocks());

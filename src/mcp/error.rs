@@ -13,7 +13,7 @@ use crate::json::{elements, member, text};
 use crate::mcp::elicit::UrlRequest;
 use crate::mcp::fault::Fault;
 use crate::mcp::meta::MetaError;
-use crate::quote::{clean, clean_bytes, whole_words};
+use crate::quote::{clean, last_words};
 use crate::{Delivery, EncodeError, Ended, RpcError, SpawnError, Timeout};
 
 /// A `Result` with this module's [`Error`].
@@ -331,21 +331,9 @@ impl fmt::Debug for Attempt {
             .field("probe", &self.probe)
             .field("handshake", &self.handshake)
             .field("ended", &self.ended)
-            .field("stderr_tail", &self.stderr())
+            .field("stderr_tail", &last_words(&self.stderr_tail))
             .field("stray_lines", &self.stray_lines)
             .finish()
-    }
-}
-
-impl Attempt {
-    /// The end of its stderr as text.
-    fn stderr(&self) -> String {
-        let tail = &self.stderr_tail;
-        let (cut, end) = tail.split_at(tail.len().saturating_sub(SHOWN_STDERR));
-        match cut.last() {
-            None | Some(b'\n') => clean_bytes(end),
-            Some(_) => clean_bytes(whole_words(end)),
-        }
     }
 }
 
@@ -447,7 +435,7 @@ fn write_step(f: &mut fmt::Formatter<'_>, step: ConnectPhase, said: Option<&str>
 }
 
 fn write_quotes(f: &mut fmt::Formatter<'_>, attempt: &Attempt) -> fmt::Result {
-    let stderr = attempt.stderr();
+    let stderr = last_words(&attempt.stderr_tail);
     if !stderr.trim().is_empty() {
         write!(f, "; stderr: {}", stderr.trim())?;
     }
@@ -501,7 +489,7 @@ pub(crate) fn is_modern(error: &RpcError) -> bool {
 }
 
 pub(crate) const UNSUPPORTED_VERSION: i64 = -32022;
-pub(crate) const MISSING_CAPABILITY: i64 = -32021;
+const MISSING_CAPABILITY: i64 = -32021;
 const HEADER_MISMATCH: i64 = -32020;
 const URL_ELICITATION_REQUIRED: i64 = -32042;
 const RESOURCE_NOT_FOUND: i64 = -32002;
@@ -509,6 +497,3 @@ const RESOURCE_NOT_FOUND: i64 = -32002;
 // Far more than any server has; a longer list is not worth its memory.
 const MOST_VERSIONS: usize = 1000;
 const MOST_ELICITATIONS: usize = 1000;
-
-// A screenful: the whole tail stands in the attempt.
-const SHOWN_STDERR: usize = 1 << 10;

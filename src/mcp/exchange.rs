@@ -20,7 +20,7 @@ use crate::mcp::revision::Era;
 use crate::mcp::rounds;
 use crate::mcp::session::Session;
 use crate::mcp::view::present;
-use crate::{CancelToken, Delivery, Limit, Stopwatch, Update};
+use crate::{CancelToken, Delivery, Limit, Stopwatch, Timeout, Update};
 
 impl Session {
     /// The limits of calls of a method.
@@ -48,9 +48,8 @@ impl Session {
             session: self,
             method,
             params,
-            total: options.total.unwrap_or(limits.total),
+            budget: Budget::new(self, options.total.unwrap_or(limits.total)),
             idle: options.idle.unwrap_or(limits.idle),
-            watch: self.peer().stopwatch(),
             options,
             inputs: Inputs::default(),
             rounds: 0,
@@ -69,15 +68,45 @@ pub(crate) struct Allowed {
     pub(crate) idle: Duration,
 }
 
+/// The total limit of what takes several requests.
+#[derive(Debug)]
+pub(crate) struct Budget {
+    pub(crate) total: Duration,
+    watch: Stopwatch,
+}
+
+impl Budget {
+    pub(crate) fn new(session: &Session, total: Duration) -> Self {
+        Budget {
+            total,
+            watch: session.peer().stopwatch(),
+        }
+    }
+
+    /// What is left of it.
+    pub(crate) fn left(&self) -> Duration {
+        if self.total == Duration::MAX {
+            return self.total;
+        }
+        self.total.saturating_sub(self.watch.elapsed())
+    }
+
+    /// Tells of the whole limit, where what was left of it for one request has run out.
+    pub(crate) fn tell(&self, detail: &mut Timeout) {
+        if detail.limit == Limit::Total {
+            detail.after = self.total;
+        }
+    }
+}
+
 /// A call on its way: sent once, or several times.
 struct Exchange<'a, 'o> {
     session: &'a Session,
     method: &'a str,
     params: Params<'a>,
     options: CallOptions<'o>,
-    total: Duration,
+    budget: Budget,
     idle: Duration,
-    watch: Stopwatch,
     inputs: Inputs,
     /// How often it was answered.
     rounds: u32,
@@ -132,7 +161,7 @@ impl Exchange<'_, '_> {
         if self.inputs.responses.as_ref().is_none_or(Vec::is_empty) {
             let pause = FIRST_PAUSE * self.rounds.min(LONGEST_PAUSE);
             let watch = self.session.peer().stopwatch();
-            while watch.elapsed() < pause.min(self.left()) {
+            while watch.elapsed() < pause.min(self.budget.left()) {
                 self.go_on()?;
                 self.session.core.over.wait(LOOK);
             }
@@ -161,10 +190,10 @@ impl Exchange<'_, '_> {
                 why,
             }));
         }
-        if self.left().is_zero() {
+        if self.budget.left().is_zero() {
             return Err(Error::OutOfTime {
                 method: method(),
-                after: self.total,
+                after: self.budget.total,
                 rounds: self.rounds,
             });
         }
@@ -176,7 +205,7 @@ impl Exchange<'_, '_> {
         let core = &self.session.core;
         let wants_progress = self.options.progress.is_some() || self.idle != Duration::MAX;
         let mut options = crate::CallOptions::new()
-            .timeout(self.left())
+            .timeout(self.budget.left())
             .idle(self.idle);
         if let Some(token) = &self.options.cancel {
             options = options.cancel_token(token);
@@ -207,22 +236,12 @@ impl Exchange<'_, '_> {
         call.wait().map_err(|error| self.whole(error))
     }
 
-    /// What is left of the total limit.
-    fn left(&self) -> Duration {
-        if self.total == Duration::MAX {
-            return self.total;
-        }
-        self.total.saturating_sub(self.watch.elapsed())
-    }
-
     /// Tells of the whole call, and not of its last sending alone: of its limit, and of what the
     /// server has seen of it in the rounds before.
     fn whole(&self, mut error: crate::Error) -> crate::Error {
         let delivery = match &mut error {
             crate::Error::Timeout { detail, .. } => {
-                if detail.limit == Limit::Total {
-                    detail.after = self.total;
-                }
+                self.budget.tell(detail);
                 &mut detail.delivery
             }
             crate::Error::Cancelled { delivery, .. } | crate::Error::Closed { delivery, .. } => {

@@ -15,7 +15,7 @@ use crate::mcp::asking::Asking;
 use crate::mcp::elicit::{Elicited, FormRequest, UrlRequest};
 use crate::mcp::fault::Refusal;
 use crate::mcp::log::LogMessage;
-use crate::mcp::revision::Revision;
+use crate::mcp::revision::{Era, Revision};
 use crate::mcp::roots::Root;
 use crate::mcp::sample::{Sample, SampleRequest};
 use crate::mcp::session::Session;
@@ -174,11 +174,9 @@ impl Handlers {
     pub(crate) fn capabilities(&self, revision: Revision) -> Value {
         let mut declared = Map::new();
         if self.roots.is_some() {
-            let modern = revision == Revision::V2026_07_28;
-            let roots = if modern {
-                json!({})
-            } else {
-                json!({"listChanged": true})
+            let roots = match revision.era() {
+                Era::Legacy => json!({"listChanged": true}),
+                Era::Modern => json!({}),
             };
             declared.insert("roots".into(), roots);
         }

@@ -1,34 +1,30 @@
 //! Following a list from page to page.
 
-use std::time::Duration;
-
 use serde_json::value::RawValue;
 
+use crate::RpcError;
 use crate::mcp::call_options::CallOptions;
 use crate::mcp::error::{Error, Result};
+use crate::mcp::exchange::Budget;
 use crate::mcp::list::{Cursor, Item, List, Page, Stop};
 use crate::mcp::params::Params;
 use crate::mcp::session::Session;
-use crate::{Limit, RpcError};
 
 impl Session {
     /// Follows all pages, under the limits of one call.
     pub(crate) fn list<T: Item>(&self) -> Result<List<T>> {
-        let (limits, watch) = (self.limits(T::METHOD), self.peer().stopwatch());
+        let budget = Budget::new(self, self.limits(T::METHOD).total);
         let mut list = List::new();
         let mut seen: Vec<Cursor> = Vec::new();
         for _ in 0..self.core.options.pages {
-            let left = match limits.total {
-                Duration::MAX => Duration::MAX,
-                total => total.saturating_sub(watch.elapsed()),
-            };
-            let page = match self.page::<T>(seen.last(), CallOptions::new().timeout(left)) {
+            let options = CallOptions::new().timeout(budget.left());
+            let page = match self.page::<T>(seen.last(), options) {
                 // A server may declare a list and have none: that is an empty one, and says so.
                 Err(error) if seen.is_empty() && is_unknown(&error) => {
                     list.stop(Stop::NotImplemented);
                     return Ok(list);
                 }
-                page => page.map_err(|error| whole(error, limits.total))?,
+                page => page.map_err(|error| whole(error, &budget))?,
             };
             let next = page.next.clone();
             let stop = match &next {
@@ -75,12 +71,10 @@ fn is_unknown(error: &Error) -> bool {
 }
 
 /// Tells of the limit of the whole list, and not of what was left of it for the last page.
-fn whole(mut error: Error, total: Duration) -> Error {
+fn whole(mut error: Error, budget: &Budget) -> Error {
     match &mut error {
-        Error::Call(crate::Error::Timeout { detail, .. }) if detail.limit == Limit::Total => {
-            detail.after = total;
-        }
-        Error::OutOfTime { after, .. } => *after = total,
+        Error::Call(crate::Error::Timeout { detail, .. }) => budget.tell(detail),
+        Error::OutOfTime { after, .. } => *after = budget.total,
         _ => {}
     }
     error

@@ -7,6 +7,7 @@
 use serde_core::Serialize;
 use serde_core::de::DeserializeOwned;
 use serde_json::json;
+use serde_json::value::RawValue;
 
 use crate::AnswerFault;
 use crate::json::decode;
@@ -257,12 +258,7 @@ impl Session {
         self.gate(METHOD, "resources")?;
         let params = Params::of(METHOD).with("uri", uri)?;
         let result = ReadResult::from_box(self.call(params, options)?);
-        if !result
-            .member("contents")
-            .is_some_and(|raw| raw.get().starts_with('['))
-        {
-            return Err(Error::invalid(METHOD, Fault::Missing("contents")));
-        }
+        must_list(METHOD, result.member("contents"), "contents")?;
         Ok(result)
     }
 
@@ -351,12 +347,7 @@ impl Session {
         let params = Params::of(METHOD).with("name", name)?;
         let params = params.with_texts(&arguments)?;
         let result = PromptResult::from_box(self.call(params, options)?);
-        if !result
-            .member("messages")
-            .is_some_and(|raw| raw.get().starts_with('['))
-        {
-            return Err(Error::invalid(METHOD, Fault::Missing("messages")));
-        }
+        must_list(METHOD, result.member("messages"), "messages")?;
         Ok(result)
     }
 
@@ -444,7 +435,7 @@ impl Session {
         const METHOD: &str = "logging/setLevel";
         self.gate(METHOD, "logging")?;
         if self.opened(METHOD)?.era() == Era::Modern {
-            self.set_modern_log_level(Some(level));
+            self.set_modern_log_level(level);
             return Ok(());
         }
         let params = Params::of(METHOD).with("level", level.as_str())?;
@@ -527,5 +518,13 @@ impl Session {
             let fault = Box::new(AnswerFault::Decode(error));
             crate::Error::Answer { method, fault }.into()
         })
+    }
+}
+
+/// Fails a result whose member is no array.
+fn must_list(method: &str, member: Option<&RawValue>, name: &'static str) -> Result<()> {
+    match member {
+        Some(raw) if raw.get().starts_with('[') => Ok(()),
+        _ => Err(Error::invalid(method, Fault::Missing(name))),
     }
 }

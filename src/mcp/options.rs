@@ -116,7 +116,7 @@ impl Options {
             sends_client: true,
             pinned: None,
             remembered: None,
-            modern: vec![Revision::V2026_07_28.as_str().into()],
+            modern: vec![Revision::MODERN.as_str().into()],
             legacy: Revision::ALL
                 .into_iter()
                 .filter(|revision| revision.era() == Era::Legacy)

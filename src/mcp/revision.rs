@@ -59,6 +59,9 @@ impl Revision {
         Revision::V2024_11_05,
     ];
 
+    /// The newest of the modern era, whose rules a version unknown here is spoken by.
+    pub(crate) const MODERN: Revision = Revision::V2026_07_28;
+
     /// The revision as the protocol writes it.
     pub const fn as_str(self) -> &'static str {
         match self {

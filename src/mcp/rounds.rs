@@ -73,7 +73,7 @@ fn understand<'a>(cx: &'a Context, method: &str, requests: &'a RawValue) -> Resu
         let what = member(request, &["method"]).and_then(text);
         let what = what.ok_or_else(invalid)?;
         let params = member(request, &["params"]);
-        let question = match handlers.question(Revision::V2026_07_28, &what, params) {
+        let question = match handlers.question(Revision::MODERN, &what, params) {
             Ok(question) => question,
             Err(Refusal::Undeclared(_)) => {
                 let fault = Fault::Undeclared(what.into());
@@ -95,15 +95,14 @@ fn understand<'a>(cx: &'a Context, method: &str, requests: &'a RawValue) -> Resu
 /// Runs a handler on the caller's own thread, where its panic is a failure like any other.
 fn run(cx: &Context, question: Question) -> std::result::Result<Value, RpcError> {
     // What it leaves behind is the handler's own: nothing of this layer is shared with it.
-    catch_unwind(AssertUnwindSafe(|| {
-        question.answer(cx, Revision::V2026_07_28)
-    }))
-    .unwrap_or_else(|thrown| {
-        // Its drop could panic in its turn; a few bytes are the lesser loss.
-        std::mem::forget(thrown);
-        let words = "the handler failed";
-        Err(RpcError::new(RpcError::INTERNAL_ERROR, words))
-    })
+    catch_unwind(AssertUnwindSafe(|| question.answer(cx, Revision::MODERN))).unwrap_or_else(
+        |thrown| {
+            // Its drop could panic in its turn; a few bytes are the lesser loss.
+            std::mem::forget(thrown);
+            let words = "the handler failed";
+            Err(RpcError::new(RpcError::INTERNAL_ERROR, words))
+        },
+    )
 }
 
 fn refused(method: &str, what: &str, refusal: RpcError) -> Error {

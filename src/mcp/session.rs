@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 use std::fmt;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use serde_json::Value;
@@ -15,6 +15,7 @@ use crate::Peer;
 use crate::mcp::asking::Asking;
 use crate::mcp::elicit::UrlRequest;
 use crate::mcp::error::{Error, Result};
+use crate::mcp::latch::{Latch, lock};
 use crate::mcp::log::LogLevel;
 use crate::mcp::options::Options;
 use crate::mcp::params::Sender;
@@ -70,8 +71,8 @@ impl Core {
     pub(crate) fn new(options: Options) -> Arc<Self> {
         // Names and a few empty objects always serialise.
         let raw = |value: Value| to_raw_value(&value).unwrap_or_else(|_| RawValue::NULL.to_owned());
-        let client = raw(options.client.in_words_of(Revision::V2026_07_28));
-        let capabilities = raw(options.capabilities(Revision::V2026_07_28));
+        let client = raw(options.client.in_words_of(Revision::MODERN));
+        let capabilities = raw(options.capabilities(Revision::MODERN));
         Arc::new(Core {
             client,
             capabilities,
@@ -202,8 +203,8 @@ impl Session {
         self.core.server.get()
     }
 
-    pub(crate) fn set_modern_log_level(&self, level: Option<LogLevel>) {
-        *lock(&self.core.log_level) = level;
+    pub(crate) fn set_modern_log_level(&self, level: LogLevel) {
+        *lock(&self.core.log_level) = Some(level);
     }
 
     /// The server, once calls are allowed.
@@ -249,34 +250,6 @@ impl Session {
         version.spoken = other.as_str().into();
         Some(version.spoken.clone())
     }
-}
-
-/// Word of something that happens once.
-#[derive(Debug, Default)]
-pub(crate) struct Latch {
-    happened: Mutex<bool>,
-    told: Condvar,
-}
-
-impl Latch {
-    pub(crate) fn tell(&self) {
-        *lock(&self.happened) = true;
-        self.told.notify_all();
-    }
-
-    /// Waits for it, for the given time at most; tells whether it has come.
-    pub(crate) fn wait(&self, limit: Duration) -> bool {
-        let waited = self
-            .told
-            .wait_timeout_while(lock(&self.happened), limit, |happened| !*happened);
-        // What it guards is whole at any time.
-        *waited.unwrap_or_else(PoisonError::into_inner).0
-    }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // What these hold is whole at any time.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 // Pages that a user may have open at a time, and far more.

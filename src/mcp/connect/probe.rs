@@ -57,7 +57,7 @@ impl Connecting<'_> {
     }
 
     /// Whether a modern server that names only legacy versions may be greeted in one of them.
-    pub(super) fn names_legacy(&self) -> bool {
+    fn names_legacy(&self) -> bool {
         let known = |theirs: &String| {
             self.options
                 .legacy
@@ -130,7 +130,7 @@ impl Connecting<'_> {
         };
         self.proved = true;
         line.probe = Some(format!("it speaks {ours}"));
-        let revision = Revision::from_name(&ours).unwrap_or(Revision::V2026_07_28);
+        let revision = Revision::from_name(&ours).unwrap_or(Revision::MODERN);
         Probed::Modern(Server::new(revision, &ours, result))
     }
 }
